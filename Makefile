@@ -1,0 +1,40 @@
+# Everything runs in .venv, made here on first use and reused after.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format wheel peers clean
+
+demo: .venv/ready  ## tune a real, noisy model; leaves demo-belief.png
+	@$(BIN)/optpair demo
+
+test: .venv/ready lint  ## lint, types, tests
+	@$(BIN)/pytest -q -n 2
+
+lint: .venv/ready
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: .venv/ready
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+wheel: .venv/ready
+	@$(BIN)/python -m build --no-isolation --wheel
+
+.venv/ready: pyproject.toml constraints.txt
+	@echo "Setting up .venv (first use takes a minute or two) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# PyTorch is for peer comparisons only and lives in its own environment.
+peers: .venv-peers/ready
+.venv-peers/ready: pyproject.toml
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	@.venv-peers/bin/pip install --quiet --disable-pip-version-check -e '.[peers]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,52 @@
+"""Acquisition functions, one idea a file, and their registry.
+
+`jes(posterior, stars)` and `logei(posterior)` return functions of points (q, d) -> (q,). The
+registry names those that `Optimizer(acquisition=…)` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+from optpair.acquisition.base import Acquisition
+from optpair.acquisition.ei import build as build_logei
+from optpair.acquisition.ei import logei
+from optpair.acquisition.jes import build as build_jes
+from optpair.acquisition.jes import jes
+from optpair.gp.posterior import Posterior
+from optpair.pairs import OptimalPairs
+
+__all__ = ["REGISTRY", "Acquisition", "Entry", "jes", "logei"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to build an acquisition function from traced arrays.
+
+    `uses_pairs` says whether it needs optimal pairs; `is_log`, that its values are logarithms, so
+    that a weight is added rather than multiplied.
+    """
+
+    build: Callable[[Posterior, OptimalPairs | None], Acquisition]
+    summary: str
+    uses_pairs: bool = True
+    is_log: bool = False
+
+
+REGISTRY: Mapping[str, Entry] = MappingProxyType(
+    {
+        "jes": Entry(build_jes, "Joint Entropy Search, truncation by moment matching"),
+        "jes-exact": Entry(
+            partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature"
+        ),
+        "logei": Entry(
+            lambda posterior, stars: build_logei(posterior),
+            "Expected Improvement over the best posterior mean, as a logarithm",
+            uses_pairs=False,
+            is_log=True,
+        ),
+    }
+)

@@ -1,0 +1,312 @@
+"""Gaussian-process posteriors, batched over M hyperparameter sets.
+
+    m(x) = μ + k(x, X) (K + Σ)⁻¹ (y − μ)
+    s(x) = a − k(x, X) (K + Σ)⁻¹ k(X, x)        (noiseless)
+
+Σ is diagonal: the set's noise σ², or the known noise variance of an observation. Rows of X may be
+padding (`mask` false): their rows of K + Σ are the identity's, so that they change nothing.
+C⁻¹ is kept explicitly: screening thousands of points is then matrix products only, and a row can
+be appended in O(n²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, ArrayLike, Bool, Float
+
+from optpair.gp import kernels
+from optpair.gp.kernels import Kernel, check_kernel
+from optpair.runtime import compiled, double, pytree, static
+
+JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+
+
+@pytree
+@dataclass(frozen=True)
+class Hyperparameters:
+    """M sets: length scales (M, d), output scale, noise (both variances) and mean, each (M,).
+
+    >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0]).sets
+    1
+    """
+
+    lengthscale: Float[ArrayLike, "M d"]
+    outputscale: Float[ArrayLike, " M"]
+    noise: Float[ArrayLike, " M"]
+    mean: Float[ArrayLike, " M"]
+
+    def __post_init__(self) -> None:
+        for name, axes in (("lengthscale", 2), ("outputscale", 1), ("noise", 1), ("mean", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, jax.Array):
+                value = np.asarray(value, dtype=np.float64)
+                self._check(name, value, axes)
+                object.__setattr__(self, name, value)
+
+    def _check(self, name: str, value: np.ndarray, axes: int) -> None:
+        sets = len(np.asarray(self.lengthscale))
+        if value.ndim != axes or value.shape[0] != sets or value.size == 0:
+            wanted = "(M, d)" if axes == 2 else f"(M,) = ({sets},)"
+            raise ValueError(f"{name} must have shape {wanted}, not {value.shape}")
+        low = {"lengthscale": 0.0, "outputscale": 0.0, "noise": -np.finfo(float).tiny}
+        if not np.all(np.isfinite(value)) or np.any(value <= low.get(name, -np.inf)):
+            kind = "finite" if name == "mean" else "finite and positive"
+            kind += " (or zero)" if name == "noise" else ""
+            raise ValueError(f"{name} must be {kind}, not {value.tolist()}")
+
+    @property
+    def sets(self) -> int:
+        """M, the number of sets."""
+        return int(self.outputscale.shape[0])  # type: ignore[union-attr]
+
+
+@pytree
+@dataclass(frozen=True)
+class Posterior:
+    """A GP conditioned on data, under M hyperparameter sets.
+
+    With pending points each of F sample paths supplies values of its own there (fantasies), so
+    there are F means that share one factor; otherwise F = 1.
+    """
+
+    scale: Float[Array, "M D"]  # length scale of each column
+    outputscale: Float[Array, " M"]
+    mean: Float[Array, " M"]
+    noise: Float[Array, " M"]  # of a future query
+    X: Float[Array, "n D"]
+    mask: Bool[Array, " n"]
+    noise_var: Float[Array, "M n"]  # at each observation
+    residual: Float[Array, "M F n"]  # y − μ, zero at padding
+    inverse_factor: Float[Array, "M n n"]
+    weights: Float[Array, "M F n"]  # (K + Σ)⁻¹ (y − μ)
+    jitter: Float[Array, " M"]  # added to the diagonal, relative to its mean
+    kernel: Kernel = static()
+
+    def covariance(self, X: Float[Array, "*b q D"]) -> Float[Array, "M q n"]:
+        """k(x, X), zero at padding."""
+        cross = kernels.cross(self.kernel, self.scale, self.outputscale, X, self.X)
+        return cross * self.mask
+
+    def prior_covariance(
+        self, X: Float[Array, "*b q D"], Y: Float[Array, "*c p D"]
+    ) -> Float[Array, "M q p"]:
+        """k(X, Y)."""
+        return kernels.cross(self.kernel, self.scale, self.outputscale, X, Y)
+
+    def whiten(self, K: Float[Array, "M q n"]) -> Float[Array, "M q n"]:
+        """C⁻¹k for each row k."""
+        return K @ jnp.swapaxes(self.inverse_factor, -1, -2)
+
+    def means(self, K: Float[Array, "M q n"]) -> Float[Array, "M F q"]:
+        """m(x) from the rows k(x, X), one for each fantasy."""
+        return self.mean[:, None, None] + self.weights @ jnp.swapaxes(K, -1, -2)
+
+    def variance(self, A: Float[Array, "M q n"]) -> Float[Array, "M q"]:
+        """s(x) from the whitened rows A = C⁻¹k(X, x)."""
+        return jnp.maximum(self.outputscale[:, None] - jnp.sum(A * A, -1), 0.0)
+
+    def moments(
+        self, X: Float[Array, "*b q D"]
+    ) -> tuple[Float[Array, "M F q"], Float[Array, "M q"]]:
+        """m(x) of each fantasy, and s(x)."""
+        K = self.covariance(X)
+        return self.means(K), self.variance(self.whiten(K))
+
+    @double
+    def predict(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the noiseless f at the points X: (M, q) each, as NumPy arrays."""
+        points = _as_points(X, self.scale.shape[1])
+        means, variance = _moments(self, points)
+        return np.asarray(means).mean(1), np.asarray(variance)
+
+
+@compiled()
+def _moments(posterior: Posterior, X: Array) -> tuple[Array, Array]:
+    return posterior.moments(X)
+
+
+def _as_points(X: ArrayLike, dimensions: int) -> Array:
+    points = jnp.asarray(np.asarray(X, dtype=np.float64))
+    if points.ndim != 2 or points.shape[1] != dimensions:
+        raise ValueError(f"points must have shape (q, {dimensions}), not {points.shape}")
+    return points
+
+
+def robust_cholesky(
+    K: Float[Array, "M n n"],
+) -> tuple[Float[Array, "M n n"], Float[Array, " M"]]:
+    """Cholesky factors, climbing a jitter ladder in the sets that fail.
+
+    Returns the factors and the jitter of each set, relative to the mean of its diagonal; a set that
+    fails on the last rung keeps its NaN.
+    """
+    ladder = jnp.asarray(JITTERS)
+    size = jnp.mean(jnp.diagonal(K, axis1=-2, axis2=-1), -1)
+    eye = jnp.eye(K.shape[-1])
+
+    def factor(rung: Array) -> tuple[Array, Array]:
+        C = jnp.linalg.cholesky(K + (ladder[rung] * size)[:, None, None] * eye)
+        return C, jnp.any(~jnp.isfinite(jnp.diagonal(C, axis1=-2, axis2=-1)), -1)
+
+    def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rung = state[0] + state[2]
+        return rung, *factor(rung)
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        return jnp.any(state[2] & (state[0] < len(JITTERS) - 1))
+
+    def clipped(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rung, C, failed = climb(state)
+        return jnp.minimum(rung, len(JITTERS) - 1), C, failed
+
+    start = jnp.zeros(K.shape[0], dtype=int)
+    rung, C, _ = jax.lax.while_loop(unfinished, clipped, (start, *factor(start)))
+    return C, ladder[rung]
+
+
+def gram(
+    kernel: Kernel,
+    scale: Float[Array, "M D"],
+    outputscale: Float[Array, " M"],
+    noise_var: Float[Array, "M n"],
+    X: Float[Array, "n D"],
+    mask: Bool[Array, " n"],
+) -> Float[Array, "M n n"]:
+    """K + Σ, with the identity's rows at padding."""
+    both = mask[:, None] & mask[None, :]
+    K = jnp.where(both, kernels.cross(kernel, scale, outputscale, X, X), 0.0)
+    return K + jnp.where(mask, noise_var, 1.0)[:, None, :] * jnp.eye(len(mask))
+
+
+@compiled("kernel", "columns")
+def fit(
+    hypers: Hyperparameters,
+    X: Float[Array, "n D"],
+    y: Float[Array, " n"],
+    noise_var: Float[Array, " n"],
+    mask: Bool[Array, " n"],
+    *,
+    kernel: Kernel,
+    columns: tuple[int, ...],
+) -> Posterior:
+    """The posterior from arrays that may be padded; NaN in `noise_var` means inferred noise.
+
+    `columns[c]` is the parameter whose length scale column c has. The noise of a future query is
+    the inferred one or, where every observation's is known, their median.
+    """
+    scale = jnp.asarray(hypers.lengthscale)[:, np.asarray(columns)]
+    outputscale, mean = jnp.asarray(hypers.outputscale), jnp.asarray(hypers.mean)
+    inferred = jnp.asarray(hypers.noise)
+    given = mask & jnp.isfinite(noise_var)
+    noises = jnp.where(given, noise_var, inferred[:, None])
+    median = jnp.nanmedian(jnp.where(given, noise_var, jnp.nan))
+    noise = jnp.where(jnp.any(mask) & jnp.all(given | ~mask), median, inferred)
+
+    C, jitter = robust_cholesky(gram(kernel, scale, outputscale, noises, X, mask))
+    inverse = solve_triangular(C, jnp.broadcast_to(jnp.eye(len(mask)), C.shape), lower=True)
+    residual = jnp.where(mask, y - mean[:, None], 0.0)[:, None, :]
+    posterior = Posterior(
+        scale,
+        outputscale,
+        mean,
+        noise,
+        X,
+        mask,
+        noises,
+        residual,
+        inverse,
+        residual,
+        jitter,
+        kernel,
+    )
+    return _solve(posterior)
+
+
+def _solve(posterior: Posterior) -> Posterior:
+    """Weights from residuals: (K + Σ)⁻¹ r = C⁻ᵀ (C⁻¹ r)."""
+    whitened = posterior.whiten(posterior.residual)
+    return replace(posterior, weights=whitened @ posterior.inverse_factor)
+
+
+def append(posterior: Posterior, x: Float[Array, " D"], values: Float[Array, "M F"]) -> Posterior:
+    """Add one observation, with the noise of a future query, in the first padded row.
+
+    C gains the row (c, γ) with c = C⁻¹k(X, x) and γ² = k(x, x) + σ² − c·c; its inverse gains
+    (−cᵀC⁻¹, 1)/γ. O(n²), no refactorisation.
+    """
+    row = jnp.sum(posterior.mask)
+    c = posterior.whiten(posterior.covariance(x[None]))[:, 0]
+    diagonal = posterior.outputscale + posterior.noise
+    floor = jnp.maximum(posterior.jitter, JITTERS[1]) * diagonal
+    pivot = jnp.sqrt(jnp.maximum(diagonal - jnp.sum(c * c, -1), floor))
+    new = -jnp.einsum("mi,mij->mj", c, posterior.inverse_factor).at[:, row].set(-1.0)
+    F = values.shape[1]
+    sets, _, n = posterior.residual.shape
+    residual = jnp.broadcast_to(posterior.residual, (sets, F, n))
+    grown = replace(
+        posterior,
+        X=posterior.X.at[row].set(x),
+        mask=posterior.mask.at[row].set(True),
+        noise_var=posterior.noise_var.at[:, row].set(posterior.noise),
+        residual=residual.at[:, :, row].set(values - posterior.mean[:, None]),
+        inverse_factor=posterior.inverse_factor.at[:, row].set(new / pivot[:, None]),
+    )
+    return _solve(grown)
+
+
+@double
+def condition(
+    hypers: Hyperparameters,
+    X: ArrayLike,
+    y: ArrayLike,
+    kernel: str = "matern52",
+    noise_var: ArrayLike | None = None,
+) -> Posterior:
+    """The posterior given points X (n, d) and values y (n,), under each set of `hypers`.
+
+    Nothing is standardised: `hypers`, `X` and `y` share whatever units are passed. `noise_var` (n,)
+    replaces the sets' noise where it is finite.
+
+    >>> hypers = Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
+    >>> mean, var = condition(hypers, [[0.5]], [1.0]).predict([[0.5], [0.9]])
+    >>> mean.shape, bool(mean[0, 0] > 0.99), bool(var[0, 1] > 0.5)
+    ((1, 2), True, True)
+    """
+    d = int(hypers.lengthscale.shape[1])  # type: ignore[union-attr]
+    points = _as_points(X, d)
+    values = np.asarray(y, dtype=np.float64)
+    noises = np.full(len(points), np.nan) if noise_var is None else np.asarray(noise_var, float)
+    if values.shape != (len(points),) or noises.shape != (len(points),):
+        raise ValueError(
+            f"y and noise_var must have shape ({len(points)},), like the points, "
+            f"not {values.shape} and {noises.shape}"
+        )
+    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(np.asarray(points)))):
+        raise ValueError("points and y must be finite")
+    posterior = fit(
+        jax.tree.map(jnp.asarray, hypers),
+        points,
+        jnp.asarray(values),
+        jnp.asarray(noises),
+        jnp.ones(len(points), dtype=bool),
+        kernel=check_kernel(kernel),
+        columns=tuple(range(d)),
+    )
+    check_factor(posterior)
+    return posterior
+
+
+def check_factor(posterior: Posterior) -> None:
+    """Raise if a set's matrix could not be factorised on any rung of the ladder."""
+    bad = ~np.isfinite(np.asarray(posterior.inverse_factor)).all((1, 2))
+    if bad.any():
+        raise FloatingPointError(
+            f"the covariance of hyperparameter set(s) {np.flatnonzero(bad).tolist()} is not "
+            f"positive definite even with a relative jitter of {JITTERS[-1]:g}; give a larger "
+            "noise or shorter length scales"
+        )

@@ -1,0 +1,202 @@
+"""Maximisation over the legal points of the cube: screen, ascend, polish.
+
+A function here maps points (..., r, D) to values (..., r), each row on its own: an acquisition
+function has no leading axes, sample paths have (set, path). Everything is traced and batched, so
+that hundreds of starts cost little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from scipy.stats import qmc
+
+from optpair.cube import Cube
+from optpair.runtime import compiled
+
+BLOCK = 256  # rows screened at once: their kernel rows stay in cache
+FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
+
+Function = Callable[[Float[Array, "*b r D"]], Float[Array, "*b r"]]
+
+
+class OnCube(Protocol):
+    """A function on the cube that is also a pytree, so that compiled code is reused."""
+
+    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+        """Values at the points X."""
+        ...
+
+
+@lru_cache(maxsize=32)
+def sobol(parameters: int, points: int) -> Float[np.ndarray, "N d"]:
+    """Sobol points of the unit cube, the same ones always; shift them by a key."""
+    rounded = 1 << (points - 1).bit_length()
+    return np.asarray(qmc.Sobol(parameters, scramble=True, rng=0).random(rounded)[:points])
+
+
+def space_filling(key: Array, cube: Cube, base: Float[Array, "N d"]) -> Float[Array, "N D"]:
+    """Legal points that fill the space: Sobol points, shifted at random around the torus."""
+    return cube.spread((base + jax.random.uniform(key, (base.shape[1],))) % 1.0)
+
+
+def near(key: Array, cube: Cube, anchors: Float[Array, "A D"], points: int) -> Float[Array, "N D"]:
+    """Legal points near the anchors, at distances from 0.001 to 0.3; the anchors come first."""
+    scale_key, move_key = jax.random.split(key)
+    centres = jnp.tile(anchors, (-(-points // len(anchors)), 1))[:points]
+    scale = 10 ** jax.random.uniform(scale_key, (points, 1), minval=-3.0, maxval=-0.5)
+    moved = cube.perturb(move_key, centres, scale)
+    return jnp.where(jnp.arange(points)[:, None] < len(anchors), centres, moved)
+
+
+def screen(function: Function, X: Float[Array, "N D"]) -> Float[Array, "*b N"]:
+    """Values at many shared points, a block at a time."""
+    N, D = X.shape
+    blocks = -(-N // BLOCK)
+    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (blocks * BLOCK - N, D))])
+    values = jax.lax.map(function, padded.reshape(blocks, BLOCK, D))
+    return jnp.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)[..., :N]
+
+
+class _Climb(NamedTuple):
+    x: Array
+    value: Array
+    slope: Array
+    inverse: Array  # of the negative Hessian, by BFGS
+    radius: Array
+    fresh: Array  # no curvature seen yet
+
+
+def ascend(
+    function: Function, X: Float[Array, "*b r D"], free: Bool[np.ndarray, " D"], steps: int
+) -> tuple[Float[Array, "*b r D"], Float[Array, "*b r"]]:
+    """Climb from every start at once inside [0, 1]^D, moving the free columns only.
+
+    Projected BFGS with a trust radius: coordinates that press against a face are held, a step that
+    does not improve is refused and the radius shrinks, so the value never falls. One evaluation of
+    the function and its gradient a step.
+    """
+    mask = jnp.asarray(free)
+    eye = jnp.eye(X.shape[-1])
+
+    def gradient(X: Array) -> tuple[Array, Array]:
+        values, pullback = jax.vjp(function, X)
+        return values, pullback(jnp.ones_like(values))[0]
+
+    def step(_: int, at: _Climb) -> _Climb:
+        pressed = ((at.x <= 0) & (at.slope < 0)) | ((at.x >= 1) & (at.slope > 0)) | ~mask
+        slope = jnp.where(pressed, 0.0, at.slope)
+        newton = jnp.where(pressed, 0.0, jnp.einsum("...ij,...j->...i", at.inverse, slope))
+        uphill = jnp.sum(newton * slope, -1, keepdims=True) > 0
+        direction = jnp.where(uphill & ~at.fresh[..., None], newton, slope)
+        length = jnp.max(jnp.abs(direction), -1, keepdims=True)
+        radius = at.radius[..., None]
+        ratio = radius / jnp.where(length > 0, length, 1.0)
+        ratio = jnp.where(at.fresh[..., None], ratio, jnp.minimum(ratio, 1.0))
+        x = jnp.clip(at.x + ratio * direction, 0.0, 1.0)
+        value, slope_there = gradient(x)
+        better = value > at.value
+
+        s = x - at.x
+        bend = jnp.where(pressed, 0.0, at.slope - slope_there)
+        inverse, learnt = _bfgs(at.inverse, s, bend, at.fresh, eye)
+        # Growing too eagerly costs refused steps, shrinking too little costs more of them.
+        grown = jnp.minimum(at.radius * 2, LARGEST_RADIUS)
+        shrunk = jnp.minimum(jnp.max(jnp.abs(s), -1), at.radius) / 4
+        return _Climb(
+            x=jnp.where(better[..., None], x, at.x),
+            value=jnp.where(better, value, at.value),
+            slope=jnp.where(better[..., None], slope_there, at.slope),
+            inverse=inverse,
+            radius=jnp.where(better, grown, shrunk),
+            fresh=at.fresh & ~learnt,
+        )
+
+    value, slope = gradient(X)
+    start = _Climb(
+        X,
+        value,
+        slope,
+        jnp.broadcast_to(eye, (*X.shape, X.shape[-1])),
+        jnp.full(value.shape, FIRST_RADIUS),
+        jnp.ones(value.shape, dtype=bool),
+    )
+    end = jax.lax.fori_loop(0, steps, step, start)
+    return end.x, end.value
+
+
+def _bfgs(inverse: Array, s: Array, bend: Array, fresh: Array, eye: Array) -> tuple[Array, Array]:
+    """The BFGS update of an inverse Hessian, skipped where the curvature is not positive."""
+    curvature = jnp.sum(s * bend, -1)
+    norms = jnp.sqrt(jnp.sum(s * s, -1) * jnp.sum(bend * bend, -1))
+    usable = (curvature > 1e-8 * norms) & (norms > 0)
+    rho = jnp.where(usable, 1 / jnp.where(usable, curvature, 1.0), 0.0)[..., None, None]
+    size = curvature / jnp.where(usable, jnp.sum(bend * bend, -1), 1.0)
+    base = jnp.where(fresh[..., None, None], size[..., None, None] * eye, inverse)
+    left = eye - rho * s[..., :, None] * bend[..., None, :]
+    updated = left @ base @ jnp.swapaxes(left, -1, -2) + rho * s[..., :, None] * s[..., None, :]
+    return jnp.where(usable[..., None, None], updated, inverse), usable
+
+
+def climb(
+    function: Function, cube: Cube, X: Float[Array, "*b r D"], steps: int
+) -> tuple[Float[Array, "*b r D"], Float[Array, "*b r"]]:
+    """Ascend from legal points to legal points.
+
+    Stepped columns are relaxed on the way up and rounded after; then each round tries every
+    one-move discrete neighbour, takes the best, and ascends again in the continuous columns.
+    """
+    if cube.is_continuous:
+        return ascend(function, X, cube.continuous, steps)
+    relaxed, _ = ascend(function, X, cube.numeric, steps)
+    x, value = _better(function, cube.snap(relaxed), X, function(X))
+    for _ in range(2):
+        x, value = _best_neighbour(function, cube, x, value)
+        if cube.continuous.any():
+            x, value = ascend(function, x, cube.continuous, max(steps // 2, 4))
+    return x, value
+
+
+def _better(function: Function, X: Array, other: Array, value: Array) -> tuple[Array, Array]:
+    there = function(X)
+    better = there > value
+    return jnp.where(better[..., None], X, other), jnp.where(better, there, value)
+
+
+def _best_neighbour(function: Function, cube: Cube, x: Array, value: Array) -> tuple[Array, Array]:
+    moves = cube.neighbours(x)
+    *batch, r, K, D = moves.shape
+    values = function(moves.reshape(*batch, r * K, D)).reshape(*batch, r, K)
+    best = jnp.argmax(values, -1)[..., None]
+    there = jnp.take_along_axis(values, best, -1)[..., 0]
+    point = jnp.take_along_axis(moves, best[..., None], -2)[..., 0, :]
+    better = there > value
+    return jnp.where(better[..., None], point, x), jnp.where(better, there, value)
+
+
+@compiled("starts", "steps")
+def maximize(
+    function: OnCube, cube: Cube, candidates: Float[Array, "N D"], *, starts: int, steps: int
+) -> tuple[Float[Array, " D"], Float[Array, ""]]:
+    """The best legal point found, and its value.
+
+    Candidates are screened; the best of each of `starts` consecutive groups is climbed from. Order
+    the candidates by where they come from, and every source has its say.
+    """
+    N = len(candidates)
+    values = screen(function.evaluate, candidates)
+    values = jnp.where(jnp.isfinite(values), values, -jnp.inf)
+    groups = min(starts, N)
+    size = -(-N // groups)
+    padded = jnp.concatenate([values, jnp.full(groups * size - N, -jnp.inf)])
+    best = jnp.argmax(padded.reshape(groups, size), -1) + size * jnp.arange(groups)
+    best = jnp.minimum(best, N - 1)
+    x, value = climb(function.evaluate, cube, candidates[best], steps)
+    winner = jnp.argmax(jnp.where(jnp.isfinite(value), value, -jnp.inf))
+    return x[winner], value[winner]

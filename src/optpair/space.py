@@ -1,0 +1,399 @@
+"""The user's values ↔ the unit cube: bounds, scales, steps, names, and what to say to bad input.
+
+All in plain Python floats and ints, so that a value that was suggested, saved, loaded and told
+again is the same value: floats are suggested with 12 digits of the range (on a log scale, of the
+value), which survive the way to the cube and back exactly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optpair.cube import HOT, Cube
+
+MOST_LEVELS = 2**40
+"""More levels than this (log: larger values) would not survive the way through float64."""
+
+Value = None | bool | int | float | str
+
+_EXACT = Context(prec=80)  # holds 2**40 levels of any step that float64 can tell apart
+_TUNE_NOTHING = "one legal value has nothing to tune: leave it out of the space"
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number between `low` and `high`, both included.
+
+    With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
+    up to the last that is not above `high`; they come out as clean decimals.
+
+    >>> Space({"dropout": Float(0, 0.35, step=0.1)}).decode([1.0])
+    {'dropout': 0.3}
+    """
+
+    low: float
+    high: float
+    log: bool = field(default=False, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):
+            if getattr(self, name) is not None or name != "step":
+                _set(self, name, _real(f"Float's {name}", getattr(self, name)))
+        _check_range(self)
+
+    @cached_property
+    def _last(self) -> int | None:
+        """The index of the last level; None on a continuous scale."""
+        if self.step is None:
+            return None
+        span = _EXACT.subtract(_decimal(self.high), _decimal(self.low))
+        steps = _EXACT.divide(span, _decimal(self.step))
+        return int(_EXACT.add(steps, Decimal("1e-9")))  # high may be 0.7 - 0.4 < 0.3
+
+    def _check(self, name: str, value: object) -> float:
+        number = _real(name, value)
+        # Round-off is relative to the range; but 0 is not within round-off of a log scale's 1e-9.
+        span = self.high - self.low
+        below, above = (self.low, self.high) if self.log else (span, span)
+        if not self.low - 1e-12 * below <= number <= self.high + 1e-12 * above:
+            raise _illegal(name, value, self)
+        number = min(max(number, self.low), self.high)
+        if self.step is None:
+            return number
+        level = self._value((number - self.low) / self.step)
+        if abs(number - level) > 1e-6 * self.step:
+            raise _illegal(name, value, self)
+        return level
+
+    def _encode(self, value: float) -> list[float]:
+        if self.step is not None and self._last is not None:
+            return [round((value - self.low) / self.step) / self._last]
+        if self.log:
+            return [_log_ratio(value, self.low) / _log_ratio(self.high, self.low)]
+        return [(value - self.low) / (self.high - self.low)]
+
+    def _decode(self, columns: Sequence[float]) -> float:
+        u = min(max(columns[0], 0.0), 1.0)
+        if self._last is not None:
+            return self._value(u * self._last)
+        if u in (0.0, 1.0):
+            return self.high if u else self.low
+        span = self.high - self.low
+        digits = 12 - math.floor(math.log10(span))
+        value = self._on_log(u) if self.log else round(self.low + u * span, digits)
+        return min(max(value, self.low), self.high) + 0.0  # + 0.0: never -0.0
+
+    def _on_log(self, u: float) -> float:
+        span = _log_ratio(self.high, self.low)
+        # The first form is exact on narrow ranges, the second does not overflow on wide ones.
+        t, root = u * span, math.exp(0.5 * u * span)
+        value = self.low + self.low * math.expm1(t) if t < 700.0 else self.low * root * root
+        # On a range of less than two decades, 12 digits of the value are fewer of the range.
+        extra = max(0, math.ceil(math.log10(5.0 / span)))
+        return float(f"{value:.{min(11 + extra, 16)}e}")
+
+    def _value(self, index: float) -> float:
+        """The value of the nearest level, as the decimal that the user would have written."""
+        level = min(round(index), self._last or 0)
+        if level == 0 or self.step is None:
+            return self.low
+        exact = _EXACT.add(_decimal(self.low), _EXACT.multiply(level, _decimal(self.step)))
+        digit = Decimal(1).scaleb(math.floor(math.log10(self.step)) - 11, context=_EXACT)
+        return min(float(exact.quantize(digit, context=_EXACT)), self.high)
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number between `low` and `high`, both included.
+
+    With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
+    up to the last that is not above `high`.
+
+    >>> Space({"width": Int(16, 1024, log=True)}).decode([0.5])
+    {'width': 128}
+    """
+
+    low: int
+    high: int
+    log: bool = field(default=False, kw_only=True)
+    step: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):
+            number = _plain(getattr(self, name))
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise TypeError(f"Int's {name} must be an int, not {number!r}; or use Float")
+            _set(self, name, int(number))
+        _check_range(self)
+
+    @property
+    def _last(self) -> int:
+        """The index of the last level."""
+        return (self.high - self.low) // self.step
+
+    def _check(self, name: str, value: object) -> int:
+        number = _plain(value)
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+        inside = self.low <= number <= self.high and number == int(number)
+        if not inside or (int(number) - self.low) % self.step:
+            raise _illegal(name, value, self)
+        return int(number)
+
+    def _encode(self, value: int) -> list[float]:
+        level = (value - self.low) // self.step
+        if self.log:
+            return [math.log1p(level / self.low) / math.log1p(self._last / self.low)]
+        return [level / self._last]
+
+    def _decode(self, columns: Sequence[float]) -> int:
+        u = min(max(columns[0], 0.0), 1.0)
+        level = u * self._last
+        if self.log:
+            level = self.low * math.expm1(u * math.log1p(self._last / self.low))
+        return self.low + min(round(level), self._last) * self.step
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of some choices without an order: None, bools, ints, floats or strings.
+
+    Choices are told apart by type as well as value: True, 1 and 1.0 are three choices.
+
+    >>> Space({"act": Categorical(["relu", "tanh", None])}).decode([0.1, 0.9, 0.3])
+    {'act': 'tanh'}
+    """
+
+    choices: Sequence[Value]
+    _typed: tuple[tuple[type, Value], ...] = field(init=False, repr=False)  # 1 == True, alas
+
+    def __post_init__(self) -> None:
+        # The order of a set changes from process to process, and with it the cube.
+        if not isinstance(self.choices, list | tuple | range | np.ndarray):
+            accepted = "a list or tuple, like ['a', 'b']"
+            raise TypeError(f"Categorical's choices must be {accepted}, not {self.choices!r}")
+        _set(self, "choices", tuple(_plain(choice) for choice in self.choices))
+        _set(self, "_typed", tuple((type(choice), choice) for choice in self.choices))
+        for i, (kind, choice) in enumerate(self._typed):
+            if kind not in (type(None), bool, int, float, str):
+                accepted = "None, bool, int, float or str (give it a name)"
+                raise TypeError(f"Categorical's choices must be {accepted}, not {choice!r}")
+            if isinstance(choice, float) and not math.isfinite(choice):
+                raise ValueError(f"Categorical's choices must be finite, not {choice!r}")
+            if (kind, choice) in self._typed[:i]:
+                raise ValueError(f"Categorical's choices must differ: {choice!r} is given twice")
+        if len(self.choices) < 2:
+            raise ValueError(f"{self!r} must have two choices or more; {_TUNE_NOTHING}")
+
+    def _check(self, name: str, value: object) -> Value:
+        plain = _plain(value)
+        for kind, choice in self._typed:
+            if type(plain) is kind and plain == choice:
+                return choice
+        raise ValueError(f"{name} must be one of {list(self.choices)!r}, not {value!r}")
+
+    def _encode(self, value: Value) -> list[float]:
+        return [HOT * (typed == (type(value), value)) for typed in self._typed]
+
+    def _decode(self, columns: Sequence[float]) -> Value:
+        return self.choices[max(range(len(self.choices)), key=columns.__getitem__)]
+
+
+Parameter = Float | Int | Categorical
+_KINDS = {kind.__name__: kind for kind in (Float, Int, Categorical)}
+
+
+class Space(Mapping[str, Parameter]):
+    """The parameters to tune, by name, in a fixed order.
+
+    >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
+    >>> space.encode({"lr": 1e-5, "act": "tanh"}).round(3).tolist()
+    [0.0, 0.0, 0.707]
+    >>> space.decode([0.4, 0.7, 0.1])
+    {'lr': 0.001, 'act': 'relu'}
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        if not isinstance(parameters, Mapping):
+            raise TypeError(f"Space takes a dict like {{'x': Float(0, 1)}}, not {parameters!r}")
+        for name, p in dict[Any, Any](parameters).items():
+            if not (isinstance(name, str) and name and isinstance(p, Parameter)):
+                accepted = "a name with a Float, Int or Categorical"
+                raise TypeError(f"Space's entries must be {accepted}, not {name!r}: {p!r}")
+        if not parameters:
+            raise ValueError("Space needs at least one parameter, not {}: name what to tune")
+        self._parameters = dict(parameters)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._parameters)
+
+    @cached_property
+    def cube(self) -> Cube:
+        """The legal points of the unit cube."""
+        parameter: list[int] = []
+        stepped: list[int] = []
+        groups: list[tuple[int, int]] = []
+        rows: list[tuple[float, float, bool]] = []  # last, offset, log
+        for index, p in enumerate(self.values()):
+            start, width, row = len(rows), _width(p), (1.0, 1.0, False)
+            if isinstance(p, Categorical):
+                groups.append((start, start + width))
+            elif p._last is not None:
+                stepped.append(start)
+                row = (float(p._last), float(p.low) if p.log else 1.0, p.log)
+            parameter += [index] * width
+            rows += [row] * width
+        last, offset, log = (np.array(column) for column in zip(*rows, strict=True))
+        return Cube(last, offset, log, tuple(parameter), tuple(stepped), tuple(groups))
+
+    def check(self, params: Mapping[str, object]) -> dict[str, Value]:
+        """A clean copy with plain Python values in the space's order, or an error."""
+        if not isinstance(params, Mapping):
+            raise TypeError(f"params must be a mapping of names to values, not {params!r}")
+        lower = {name.lower(): name for name in self}
+        problems = []
+        for name in params:
+            if name not in self:
+                close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+                hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
+                problems.append(f"unknown {name!r}{hint}")
+        problems += [f"missing {name!r}" for name in self if name not in params]
+        if problems:
+            raise ValueError(
+                f"params do not fit the space: {', '.join(problems)}. "
+                f"The space has {', '.join(map(repr, self))}"
+            )
+        return {name: p._check(name, params[name]) for name, p in self.items()}
+
+    def encode(self, params: Mapping[str, object]) -> np.ndarray:
+        """The point of the cube, (D,), that stands for these values."""
+        values: dict[str, Any] = self.check(params)
+        return np.array([u for name, p in self.items() for u in p._encode(values[name])])
+
+    def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
+        """The legal values nearest to a point of the cube."""
+        point, width = np.asarray(x, dtype=float), self.cube.dimensions
+        if point.shape != (width,) or np.isnan(point).any():
+            raise ValueError(f"x must be {width} numbers, one a column of the cube, not {x!r}")
+        columns = iter(point.tolist())
+        return {n: p._decode([next(columns) for _ in range(_width(p))]) for n, p in self.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs to build an equal space, ready for `json.dumps`."""
+        return {"parameters": [{"name": name} | _to_json(p) for name, p in self.items()]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Space:
+        """The space that `to_json` described."""
+        parameters: dict[str, Parameter] = {}
+        try:
+            for entry in data["parameters"]:
+                fields = dict(entry)
+                name, kind = fields.pop("name"), _KINDS[fields.pop("kind")]
+                parameters[name] = kind(**fields)
+            space = cls(parameters)
+            if space.to_json()["parameters"] != list(data["parameters"]):
+                raise ValueError("a field is missing, or a name appears twice")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a space that optpair saved, or damaged: {error!r}") from error
+        return space
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and list(self.items()) == list(other.items())
+
+    def __repr__(self) -> str:
+        return f"Space({self._parameters!r})"
+
+
+def _check_range(p: Float | Int) -> None:
+    """What Float and Int ask of their bounds, scale and step alike."""
+    if not isinstance(p.log, bool):
+        raise TypeError(f"{p!r}: log must be True or False")
+    if p.low >= p.high:
+        hint = _TUNE_NOTHING if p.low == p.high else "did you swap them?"
+        raise ValueError(f"{p!r}: low must be below high; {hint}")
+    if p.log and p.low <= 0:
+        raise ValueError(f"{p!r}: log=True needs low > 0; raise low, or leave log out")
+    if p.log and p.step != (1 if isinstance(p, Int) else None):
+        raise ValueError(f"{p!r}: step and log=True do not go together; leave one of them out")
+    if isinstance(p, Float) and max(-p.low, p.high, p.high - p.low) > 1e308:
+        raise ValueError(f"{p!r}: bounds and high - low must be within 1e308; use other units")
+    if p.log and p.low < 1e-300:
+        raise ValueError(f"{p!r}: low must be at least 1e-300 with log=True; use other units")
+    if p.step is None:
+        return
+    if p.step <= 0 or not p._last:
+        raise ValueError(f"{p!r}: step must be positive and at most high - low")
+    if (p.high if p.log else p._last) > MOST_LEVELS:
+        raise ValueError(f"{p!r}: more than 2**40 levels; use a continuous Float, and round it")
+    if isinstance(p.step, float) and p.step < 4 * math.ulp(max(-p.low, p.high)):
+        raise ValueError(f"{p!r}: such a step is lost in rounding; tune the distance from low")
+
+
+def _illegal(name: str, value: object, p: Float | Int) -> ValueError:
+    steps = "" if p.step is None else f" in steps of {p.step!r}"
+    return ValueError(f"{name} must be from {p.low!r} to {p.high!r}{steps}, not {value!r}")
+
+
+def _to_json(p: Parameter) -> dict[str, Any]:
+    fields = {f.name: getattr(p, f.name) for f in dataclasses.fields(p) if f.init}
+    fields = {k: list(v) if k == "choices" else v for k, v in fields.items()}
+    return {"kind": type(p).__name__} | fields
+
+
+def _width(p: Parameter) -> int:
+    """The number of columns in the cube."""
+    return len(p.choices) if isinstance(p, Categorical) else 1
+
+
+def _set(p: Parameter, name: str, value: object) -> None:
+    object.__setattr__(p, name, value)
+
+
+def _plain(value: object) -> Any:
+    """A plain Python value from a scalar of NumPy or another array library."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
+def _real(name: str, value: object) -> float:
+    number = _plain(value)
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    if not abs(number) <= sys.float_info.max:  # NaN too, and ints that float() would refuse
+        raise ValueError(f"{name} must be a finite number, not {value!r}")
+    return float(number)
+
+
+def _decimal(number: float) -> Decimal:
+    """The decimal that the user wrote: 0.1, not 0.1000000000000000055."""
+    return Decimal(repr(number))
+
+
+def _log_ratio(value: float, low: float) -> float:
+    """log(value / low), exact where the two are close, finite where their ratio is not."""
+    excess = (value - low) / low
+    if math.isfinite(excess):
+        return math.log1p(excess)
+    return 2.0 * math.log(math.sqrt(value) / math.sqrt(low))
