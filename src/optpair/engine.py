@@ -27,15 +27,17 @@ from optpair.gp.inference import Chains, Data, Model
 from optpair.gp.mixture import Mixture
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Hyperparameters, Posterior, append, check_factor, fit
-from optpair.history import Observations, Scaling
+from optpair.history import Observations
 from optpair.maximize import maximize, near, sobol, space_filling
 from optpair.pairs import ANCHORS, OptimalPairs, best_data, optima
 from optpair.runtime import compiled, double, wait
+from optpair.scaling import Scaling
 from optpair.settings import Settings
 
 SMALLEST_SIZE = 16
 DESIGN_POINTS = 1024
 WARM_GAIN = 0.1
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ class Best(NamedTuple):
     """The best predicted point, and what is believed of the objective there, in raw units."""
 
     x: Float[np.ndarray, " D"]
-    value: Mixture
+    mean: float
+    std: float
+    interval: tuple[float, float]  # 95 %
 
 
 class Pairs(NamedTuple):
@@ -227,10 +231,11 @@ class Engine:
         state = self.refresh(hyper_key, state, observations, info)
         surrogate = self.condition(state, observations, info)
         if exploit:
-            info.kind = "exploit"
             with info.stage("maximise"):
                 best = self._best(choose_key, surrogate)
-            return best.x, state, info
+            if not _among(best.x, observations.pending):
+                info.kind = "exploit"
+                return best.x, state, info
         info.kind = "acquire"
         stars, posterior = self.sample(path_key, surrogate, observations, info)
         with info.stage("maximise"):
@@ -258,7 +263,7 @@ class Engine:
         assert stars is not None
         f = surrogate.scaling.restore(np.asarray(stars.f).reshape(-1))
         x = np.asarray(stars.x).reshape(-1, self.cube.dimensions)
-        gap = max(float(np.mean(f)) - best.value.mean, 0.0)
+        gap = max(float(np.mean(f / 2 - best.mean / 2)) * 2, 0.0)  # halves cannot overflow
         return Pairs(best, x, f, max(gain, 0.0), gap)
 
     def refresh(self, key: Array, state: State, observations: Observations, info: Info) -> State:
@@ -269,7 +274,7 @@ class Engine:
         if state.scaling is not None and n - state.told < self.settings.refresh_every:
             return state
         with info.stage("hyperparameters"):
-            scaling = Scaling.of(observations.y)
+            scaling = Scaling.of(observations.y, self.settings.warp)
             data = self._data(observations, scaling)
             if self.hyperparameters == "map":
                 start = None if state.theta is None else state.theta[0]
@@ -396,9 +401,7 @@ class Engine:
             starts=self.settings.starts,
             steps=self.settings.steps,
         )
-        scaling = surrogate.scaling
-        sds = scaling.scale * np.sqrt(np.asarray(variances))
-        return Best(np.asarray(x), Mixture(scaling.restore(means), sds))
+        return _restored(np.asarray(x), means, variances, surrogate.scaling)
 
     def _base(self) -> Array:
         return jnp.asarray(sobol(self.cube.parameters, self.settings.candidates))
@@ -412,7 +415,10 @@ class Engine:
         )
         if len(observations.failed) == 0:
             return np.asarray(points[asked % DESIGN_POINTS])
-        few = points[(asked + np.arange(16)) % DESIGN_POINTS]
+        seen = np.concatenate([observations.X, observations.pending, observations.failed])
+        order = np.roll(points, -(asked % DESIGN_POINTS), axis=0)
+        new = order[[not _among(x, seen) for x in order]]
+        few = (new if len(new) else order)[:16]
         success = fit_success(self.model, self._data(observations, Scaling()), observations.failed)
         return np.asarray(few[np.argmax(success.evaluate(jnp.asarray(few)))])
 
@@ -424,11 +430,26 @@ class Engine:
         y, noise_var = np.zeros(size), np.full(size, np.nan)
         X[:n], y[:n] = observations.X, scaling.standardise(observations.y)
         noise_var[:n] = np.maximum(
-            scaling.variance(observations.noise_var), self.settings.prior.noise_floor
+            scaling.variance(observations.noise_var, observations.y),
+            self.settings.prior.noise_floor,
         )
         return Data(
             jnp.asarray(X), jnp.asarray(y), jnp.asarray(noise_var), jnp.asarray(np.arange(size) < n)
         )
+
+
+def _among(x: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether a point is one of the rows, up to round-off."""
+    return bool(np.any(np.all(np.abs(rows - x) < 1e-9, axis=1)))
+
+
+def _restored(x: np.ndarray, means: Array, variances: Array, scaling: Scaling) -> Best:
+    """What the sets say of the value at x, in raw units; quantiles pass through any scaling."""
+    value = Mixture(np.asarray(means), np.sqrt(np.asarray(variances)))
+    ends = [value.quantile(p) for p in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)]
+    mean, low, high = scaling.restore(np.array([value.mean, *ends]))
+    around = scaling.restore(np.array([value.mean - value.sd, value.mean + value.sd]))
+    return Best(x, float(mean), float(around[1] / 2 - around[0] / 2), (float(low), float(high)))
 
 
 def _shift(old: Scaling | None, new: Scaling) -> tuple[float, float]:

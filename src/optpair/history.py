@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsFloat, get_args
+from typing import Any, Literal, NoReturn, SupportsFloat, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -19,10 +19,30 @@ from optpair.space import Space
 Direction = Literal["minimize", "maximize"]
 State = Literal["pending", "told", "failed"]
 
+LARGEST = 1e300
+"""Values beyond this leave no room for predictions in float64."""
+
+
+class Params(dict[str, Any]):
+    """A dict that cannot be changed: what a history was told stays what it was.
+
+    >>> Params(x=1.0) | {"x": 2.0}
+    {'x': 2.0}
+    """
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("a trial's params are read-only; change a copy: dict(trial.params)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[Params], tuple[dict[str, Any]]]:
+        return Params, (dict(self),)
+
 
 @dataclass(frozen=True)
 class Trial:
-    """One evaluation: its parameters, and what came of it."""
+    """One evaluation: its parameters, which are read-only, and what came of it."""
 
     id: int
     params: Mapping[str, Any]
@@ -30,37 +50,8 @@ class Trial:
     value: float | None = None
     noise_var: float | None = None
 
-
-@dataclass(frozen=True)
-class Scaling:
-    """standardised = (y − loc) / scale."""
-
-    loc: float = 0.0
-    scale: float = 1.0
-
-    @classmethod
-    def of(cls, y: Float[np.ndarray, " n"]) -> Scaling:
-        """Zero mean and unit variance, for values of any size; constant values get any scale."""
-        largest = float(np.max(np.abs(y)))
-        if largest == 0.0:
-            return cls()
-        relative = y / largest
-        spread = float(np.std(relative))
-        # Below this the differences are round-off of the values themselves.
-        spread = spread if spread > 1e-13 else 1.0
-        return cls(float(np.mean(relative)) * largest, max(spread * largest, 1e-307))
-
-    def standardise(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """From raw values to the engine's."""
-        return y / self.scale - self.loc / self.scale
-
-    def variance(self, noise_var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """From raw variances to the engine's, without squaring a huge scale."""
-        return noise_var / self.scale / self.scale
-
-    def restore(self, y: Any) -> Any:
-        """From the engine's values to raw ones."""
-        return self.loc + self.scale * np.asarray(y)
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 @dataclass(frozen=True)
@@ -79,8 +70,10 @@ class History:
 
     def __init__(self, space: Space, direction: Direction) -> None:
         if not isinstance(space, Space):
-            raise TypeError(f"space must be a Space, not {type(space).__name__}")
-        if direction not in get_args(Direction):
+            raise TypeError(
+                f"space must be a Space, like Space({{'x': Float(0, 1)}}), not {_shown(space)}"
+            )
+        if not isinstance(direction, str) or direction not in get_args(Direction):
             raise ValueError(f"direction must be 'minimize' or 'maximize', not {direction!r}")
         self.space = space
         self.direction: Direction = direction
@@ -108,7 +101,7 @@ class History:
 
     def add(self, params: Mapping[str, Any]) -> Trial:
         """A new pending trial."""
-        clean = self.space.check(params)
+        clean = Params(self.space.check(params))
         trial = Trial(self._next, clean)
         self._points[trial.id] = self.space.encode(clean)
         self._trials[trial.id] = trial
@@ -124,14 +117,7 @@ class History:
         failed: bool = False,
     ) -> Trial:
         """Record a value or a failure; parameters instead of a trial add the user's own point."""
-        if failed:
-            if value is not None or noise_var is not None:
-                raise ValueError("a failed trial has no value: pass failed=True alone")
-            outcome: dict[str, Any] = {"state": "failed"}
-        else:
-            outcome = {"state": "told", "value": check_value(value)}
-            if noise_var is not None:
-                outcome["noise_var"] = check_noise_var(noise_var)
+        outcome = _check_outcome(value, noise_var, failed)
         if isinstance(trial, Mapping):
             trial = self.add(trial)
         told = replace(self.pending(trial), **outcome)
@@ -147,12 +133,22 @@ class History:
         """The pending trial that is meant, or an error that says why there is none."""
         if not isinstance(trial, Trial | int | np.integer) or isinstance(trial, bool):
             raise TypeError(
-                f"trial must be what ask() returned, its id, or a dict of parameters, not {trial!r}"
+                "trial must be what ask() returned, its id, or a dict of parameters, not "
+                + _shown(trial)
             )
         trial_id = trial.id if isinstance(trial, Trial) else int(trial)
         known = self._trials.get(trial_id)
-        if known is None or (isinstance(trial, Trial) and trial.params != known.params):
-            raise ValueError(f"trial {trial_id} is unknown here: never asked, or cancelled")
+        if known is None:
+            raise ValueError(
+                f"trial {_shown(trial_id)} is unknown here: never asked, or cancelled; to add a "
+                "value all the same, tell its parameters: tell(trial.params, value)"
+            )
+        if isinstance(trial, Trial) and trial.params != known.params:
+            raise ValueError(
+                f"trial {trial_id} with {dict(trial.params)} is of another optimizer: here it is "
+                f"{dict(known.params)}; to add its value, tell its parameters: "
+                "tell(trial.params, value)"
+            )
         if known.state != "pending":
             raise ValueError(
                 f"trial {trial_id} was already told ({_outcome(known)}); to add another "
@@ -206,56 +202,89 @@ class History:
         """The history that a document holds; ValueError, KeyError or TypeError where it is none."""
         history = cls(Space.from_json(document["space"]), document["direction"])
         for row in document["trials"]:
-            if not isinstance(row["id"], int) or row["id"] < history._next:
-                raise ValueError(f"trial ids must increase, {row['id']!r} does not")
-            history._next = row["id"]
-            trial = history.add(row["params"])
-            if row["state"] == "told":
-                history.tell(trial, row["value"], noise_var=row["noise_var"])
-            elif row["state"] == "failed":
-                history.tell(trial, failed=True)
-            elif row["state"] != "pending":
-                raise ValueError(f"trial {trial.id} has an unknown state {row['state']!r}")
-        if not isinstance(document["next"], int) or document["next"] < history._next:
-            raise ValueError(f"the next trial's id {document['next']!r} is taken")
-        history._next = document["next"]
+            history._restore(row)
+        history._next = history._check_id(document["next"])
         return history
+
+    def _restore(self, row: Mapping[str, Any]) -> None:
+        self._next = self._check_id(row["id"])
+        trial = self.add(row["params"])
+        value, noise_var = row["value"], row["noise_var"]
+        if row["state"] in ("told", "failed"):
+            self.tell(trial, value, noise_var=noise_var, failed=row["state"] == "failed")
+        elif row["state"] != "pending" or value is not None or noise_var is not None:
+            raise ValueError(f"trial {trial.id} has state {row['state']!r} and value {value!r}")
+
+    def _check_id(self, trial_id: object) -> int:
+        if isinstance(trial_id, bool) or not isinstance(trial_id, int) or trial_id < self._next:
+            raise ValueError(f"trial ids must be ints that increase, {trial_id!r} does not")
+        return trial_id
 
 
 def _outcome(trial: Trial) -> str:
     return "failed" if trial.state == "failed" else f"value {trial.value}"
 
 
-def check_value(value: object, name: str = "value") -> float:
+def _check_outcome(value: object, noise_var: object, failed: object) -> dict[str, Any]:
+    """What `tell` changes in a trial, checked before anything is changed."""
+    if not isinstance(failed, bool | np.bool_):
+        raise TypeError(f"failed must be True or False, not {_shown(failed)}")
+    if failed:
+        if value is not None or noise_var is not None:
+            raise ValueError("a failed trial has no value: pass failed=True alone")
+        return {"state": "failed"}
+    outcome = {"state": "told", "value": check_value(value)}
+    if noise_var is not None:
+        outcome["noise_var"] = check_noise_var(noise_var)
+    return outcome
+
+
+def check_value(value: object) -> float:
     """A finite float, or an error that says what to do instead."""
-    number = _as_float(value, name)
-    if not math.isfinite(number):
+    number = as_number(value, "value")
+    if not abs(number) <= LARGEST:  # NaN too
         raise ValueError(
-            f"{name} must be finite, not {number}; if the evaluation failed, say so: "
-            "tell(trial, failed=True)"
+            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; if the evaluation "
+            "failed, say so: tell(trial, failed=True)"
         )
     return number
 
 
 def check_noise_var(value: object) -> float:
     """A finite variance, zero allowed."""
-    number = _as_float(value, "noise_var")
+    number = as_number(value, "noise_var")
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"noise_var must be a finite variance ≥ 0, not {number}")
+        raise ValueError(
+            f"noise_var must be a finite variance ≥ 0, not {_shown(value)}; leave it out where the "
+            "noise is unknown"
+        )
     return number
 
 
-def _as_float(value: object, name: str) -> float:
-    """Numbers and zero-dimensional arrays of them; nothing else."""
-    refused = isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating)
-    if refused or value is None or getattr(value, "ndim", 0) != 0:
-        shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
-        raise TypeError(
-            f"{name} must be one real number, not {type(value).__name__}{shape} ({value!r})"
-        )
+def as_number(value: object, name: str) -> float:
+    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite."""
+    plain = value
+    if getattr(value, "ndim", None) == 0 and value is not np.ma.masked:
+        plain = getattr(value, "item", lambda: value)()
+    refused = isinstance(plain, bool | str | bytes | bytearray | complex | np.complexfloating)
+    if not refused and getattr(plain, "ndim", 0) == 0 and plain is not np.ma.masked:
+        try:
+            return float(plain)  # type: ignore[arg-type]
+        except OverflowError:  # an int or a fraction beyond float64
+            return math.inf if plain > 0 else -math.inf  # type: ignore[operator]
+        except (TypeError, ValueError, RuntimeError):
+            pass
+    shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+    hint = "; if the evaluation failed, say so: tell(trial, failed=True)" if value is None else ""
+    raise TypeError(
+        f"{name} must be one real number, not {type(value).__name__}{shape} ({_shown(value)}){hint}"
+    )
+
+
+def _shown(value: object) -> str:
+    """A short repr: of long arrays, and of ints that Python refuses to print."""
     try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(
-            f"{name} must be one real number, not {type(value).__name__} ({value!r})"
-        ) from error
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 Function = Callable[[Float[Array, "*b r D"]], Float[Array, "*b r"]]
 
 
+@runtime_checkable
 class OnCube(Protocol):
     """A function on the cube that is also a pytree, so that compiled code is reused."""
 
@@ -89,7 +90,7 @@ def ascend(
         values, pullback = jax.vjp(function, X)
         return values, pullback(jnp.ones_like(values))[0]
 
-    def step(_: int, at: _Climb) -> _Climb:
+    def step(_: Array | int, at: _Climb) -> _Climb:
         pressed = ((at.x <= 0) & (at.slope < 0)) | ((at.x >= 1) & (at.slope > 0)) | ~mask
         slope = jnp.where(pressed, 0.0, at.slope)
         newton = jnp.where(pressed, 0.0, jnp.einsum("...ij,...j->...i", at.inverse, slope))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, cast, get_args
 
 import jax
 import numpy as np
@@ -17,11 +19,16 @@ from optpair.acquisition import REGISTRY
 from optpair.engine import Best, Engine, Info, State
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
-from optpair.runtime import check_seed, double, make_key
+from optpair.history import State as TrialState
+from optpair.runtime import check_seed, double, make_key, refuse_fork
 from optpair.settings import Settings
+from optpair.space import Space
 
-CONFIDENCE = 0.95
-DESIGN, SUGGEST, RECOMMEND, BELIEF = range(4)  # one stream of randomness for each purpose
+DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
+
+Mode = Literal["marginal", "map"]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,17 @@ class Recommendation:
     interval: tuple[float, float]
     observed: Trial
 
+    def __str__(self) -> str:
+        low, high = self.interval
+        best = self.observed
+        return (
+            f"recommended    {_listed(self.params)}\n"
+            f"predicted      {self.mean:.6g}, 95 % interval {low:.6g} to {high:.6g}\n"
+            f"best observed  {best.value:.6g} in trial {best.id}: {_listed(best.params)}"
+        )
+
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class Belief:
@@ -53,6 +71,31 @@ class Belief:
     gap: float
     recommendation: Recommendation
 
+    def __str__(self) -> str:
+        low, high = np.quantile(self.values, [0.025, 0.975])
+        return (
+            f"{self.recommendation}\n"
+            f"optimum        {low:.6g} to {high:.6g} in 95 % of {len(self.values)} samples\n"
+            f"still unknown  {self.gap:.6g} to be won; the next trial is worth "
+            f"{self.next_gain:.3g} nats"
+        )
+
+    __repr__ = __str__
+
+
+def _locked(
+    method: Callable[Concatenate[Optimizer, P], R],
+) -> Callable[Concatenate[Optimizer, P], R]:
+    """One thread at a time; and a forked child, which may inherit a locked lock, is refused."""
+
+    @functools.wraps(method)
+    def inner(self: Optimizer, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        refuse_fork()
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return inner
+
 
 class Optimizer:
     """Suggests trials, learns from what they gave, recommends the best predicted point.
@@ -64,6 +107,9 @@ class Optimizer:
     >>> len(opt.trials)
     1
 
+    Threads may share one: each call waits for the one before. A forked child may not use one that
+    its parent has used; spawn instead.
+
     direction: `"minimize"` or `"maximize"`.
     seed: any non-negative int; the same seed, asks and tells give the same points. None draws one.
     acquisition: a name in `optpair.acquisition.REGISTRY`.
@@ -74,31 +120,29 @@ class Optimizer:
 
     def __init__(
         self,
-        space: Any,
+        space: Space,
         *,
         direction: Direction = "minimize",
         seed: int | None = None,
         acquisition: str = "jes",
-        hyperparameters: Literal["marginal", "map"] | Hyperparameters = "marginal",
+        hyperparameters: Mode | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
         self._history = History(space, direction)
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
-        settings = Settings() if settings is None else settings
-        if not isinstance(settings, Settings):
-            raise TypeError(f"settings must be a Settings, not {type(settings).__name__}")
-        if acquisition not in REGISTRY:
-            raise ValueError(
-                f"acquisition must be one of {', '.join(REGISTRY)}, not {acquisition!r}"
-            )
-        _check_hyperparameters(hyperparameters, len(self.space))
-        self._engine = Engine(self.space.cube, settings, acquisition, hyperparameters)
+        self._engine = Engine(
+            self.space.cube,
+            _check_settings(settings),
+            _check_acquisition(acquisition),
+            _check_hyperparameters(hyperparameters, len(self.space)),
+        )
         self._state = State()
         self._asked = 0
         self._info = Info()
+        self._lock = threading.RLock()
 
     @property
-    def space(self) -> Any:
+    def space(self) -> Space:
         """The space that is searched."""
         return self._history.space
 
@@ -113,6 +157,18 @@ class Optimizer:
         return self._seed
 
     @property
+    def configuration(self) -> dict[str, Any]:
+        """Everything it was made with, as JSON."""
+        return {
+            "space": self.space.to_json(),
+            "direction": self.direction,
+            "seed": self._seed,
+            "acquisition": self._engine.acquisition,
+            "hyperparameters": saving.hyperparameters_to_json(self._engine.hyperparameters),
+            "settings": saving.settings_to_json(self._engine.settings),
+        }
+
+    @property
     def trials(self) -> tuple[Trial, ...]:
         """Every trial so far: pending, told and failed."""
         return tuple(self._history)
@@ -122,18 +178,28 @@ class Optimizer:
         """How the last suggestion was made: kind, mixing of the chains, jitter, seconds a stage."""
         return self._info
 
+    def __repr__(self) -> str:
+        counts = [f"{self._history.count(state)} {state}" for state in get_args(TrialState)]
+        return (
+            f"<Optimizer: {self.direction} {_listed(self.space, ' in ')}; "
+            f"trials: {', '.join(counts)}; seed {self.seed}>"
+        )
+
+    @_locked
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told or cancelled."""
-        x, self._state, self._info = self._engine.suggest(
+        x, state, info = self._engine.suggest(
             self._key(SUGGEST, self._asked),
             self._state,
             self._history.observations(),
             self._asked,
             self._key(DESIGN, 0),
         )
-        self._asked += 1
-        return self._history.add(self.space.decode(x))
+        trial = self._history.add(self.space.decode(x))
+        self._state, self._info, self._asked = state, info, self._asked + 1
+        return trial
 
+    @_locked
     def tell(
         self,
         trial: Trial | int | Mapping[str, Any],
@@ -149,25 +215,28 @@ class Optimizer:
         """
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 
+    @_locked
     def cancel(self, trial: Trial | int) -> None:
         """Forget a suggestion that will never be evaluated. It teaches nothing."""
         self._history.cancel(trial)
 
+    @_locked
     def recommend(self) -> Recommendation:
         """The best predicted point over the whole space, with its 95 % interval."""
         self._need_values()
         told = self._history.count("told")
         best = self._engine.recommend(
-            self._key(RECOMMEND, told), self._state, self._history.observations()
+            self._key(ANSWER, told), self._state, self._history.observations()
         )
         return self._recommendation(best)
 
+    @_locked
     def belief(self) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         self._need_values()
         told = self._history.count("told")
         pairs = self._engine.belief(
-            self._key(BELIEF, told), self._state, self._history.observations()
+            self._key(ANSWER, told), self._state, self._history.observations()
         )
         return Belief(
             params=tuple(self.space.decode(x) for x in pairs.x),
@@ -177,6 +246,7 @@ class Optimizer:
             recommendation=self._recommendation(pairs.best),
         )
 
+    @_locked
     def save(self, path: str | Path) -> None:
         """Write everything that exact continuation needs, as JSON, in one atomic step."""
         saving.write(path, self._to_json())
@@ -191,19 +261,19 @@ class Optimizer:
     def _need_values(self) -> None:
         if self._history.count("told") == 0:
             failed = self._history.count("failed")
-            extra = f" ({failed} failed)" if failed else ""
-            raise ValueError(f"no trial has a value yet{extra}: tell at least one first")
+            extra = f": all {failed} that ended have failed" if failed else ""
+            raise ValueError(f"no trial has a value yet{extra}; tell at least one value first")
 
     def _recommendation(self, best: Best) -> Recommendation:
-        sign, tail = self._history.sign, (1 - CONFIDENCE) / 2
-        ends = sorted(sign * best.value.quantile(p) for p in (tail, 1 - tail))
+        sign = self._history.sign
+        low, high = sorted(sign * end for end in best.interval)
         observed = self._history.best_observed()
         assert observed is not None
         return Recommendation(
             params=self.space.decode(best.x),
-            mean=sign * best.value.mean,
-            std=best.value.sd,
-            interval=(ends[0], ends[1]),
+            mean=sign * best.mean,
+            std=best.std,
+            interval=(low, high),
             observed=observed,
         )
 
@@ -211,20 +281,21 @@ class Optimizer:
     def _key(self, purpose: int, count: int) -> Array:
         return jax.random.fold_in(jax.random.fold_in(make_key(self._seed), purpose), count)
 
+    def __reduce__(self) -> tuple[Callable[..., Optimizer], tuple[dict[str, Any]]]:
+        with self._lock:
+            return Optimizer._from_json, (self._to_json(),)
+
     def _to_json(self) -> dict[str, Any]:
         return {
-            "seed": self._seed,
+            **self.configuration,
             "asked": self._asked,
-            "acquisition": self._engine.acquisition,
-            "hyperparameters": saving.hyperparameters_to_json(self._engine.hyperparameters),
-            "settings": saving.settings_to_json(self._engine.settings),
             "state": saving.state_to_json(self._state),
-            "history": self._history.to_json(),
+            **self._history.to_json(),
         }
 
     @classmethod
     def _from_json(cls, document: Mapping[str, Any]) -> Optimizer:
-        history = History.from_json(document["history"])
+        history = History.from_json(document)
         optimizer = cls(
             history.space,
             direction=history.direction,
@@ -239,15 +310,39 @@ class Optimizer:
         return optimizer
 
 
-def _check_hyperparameters(given: object, parameters: int) -> None:
-    if isinstance(given, Hyperparameters):
-        shape = np.shape(given.lengthscale)
-        if shape[1] != parameters:
-            raise ValueError(
-                f"hyperparameters have {shape[1]} length scales a set, but the space has "
-                f"{parameters} parameters"
-            )
-    elif given not in ("marginal", "map"):
+def _check_settings(given: object) -> Settings:
+    settings = Settings() if given is None else given
+    if not isinstance(settings, Settings):
+        raise TypeError(f"settings must be a Settings, like Settings(sets=6), not {given!r}")
+    return settings
+
+
+def _check_acquisition(given: object) -> str:
+    if not isinstance(given, str) or given not in REGISTRY:
+        raise ValueError(f"acquisition must be one of {', '.join(REGISTRY)}, not {given!r}")
+    return given
+
+
+def _check_hyperparameters(given: object, parameters: int) -> Mode | Hyperparameters:
+    """A mode's name, or a checked copy of known values."""
+    if isinstance(given, str) and given in get_args(Mode):
+        return cast(Mode, given)
+    if not isinstance(given, Hyperparameters):
         raise ValueError(
             f"hyperparameters must be 'marginal', 'map' or Hyperparameters, not {given!r}"
         )
+    known = Hyperparameters(
+        *(np.array(getattr(given, f.name), dtype=np.float64) for f in fields(given))
+    )
+    columns = np.shape(known.lengthscale)[1]
+    if columns != parameters:
+        raise ValueError(
+            f"hyperparameters have {columns} length scales a set, but the space has "
+            f"{parameters} parameters: one length scale a parameter"
+        )
+    return known
+
+
+def _listed(items: Mapping[str, Any], sign: str = " = ") -> str:
+    """name = value, name = value: numbers as they are, text quoted."""
+    return ", ".join(f"{name}{sign}{value!r}" for name, value in items.items())

@@ -24,7 +24,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_process: int | None = None
+MOST_SEED_BITS = 4096
+
+_entered = False  # the engine was used in this process
+_forked = False  # JAX was running when this process was forked
 
 
 def pytree(cls: type[T]) -> type[T]:
@@ -102,25 +105,55 @@ def make_key(seed: int) -> Array:
 
 def check_seed(seed: object) -> int:
     """A seed that can be hashed to a key, or an error that says what is accepted."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be a non-negative int, not {seed!r}")
-    return int(seed)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be a non-negative int or None, not {seed!r}")
+    number = int(seed)
+    if number < 0:
+        raise ValueError(f"seed must be a non-negative int, not {number}")
+    if number.bit_length() > MOST_SEED_BITS:
+        raise ValueError(
+            f"seed must be below 2**{MOST_SEED_BITS}, not an int of {number.bit_length()} bits"
+        )
+    return number
+
+
+def refuse_fork() -> None:
+    """An error in a forked child of a process that has used JAX, where JAX would hang."""
+    if _forked:
+        raise RuntimeError(
+            "optpair or JAX was used before this process was forked, and JAX cannot run in a "
+            "forked child. Start workers with the 'spawn' method, for example "
+            "multiprocessing.get_context('spawn')."
+        )
 
 
 def _enter() -> None:
-    """First use in this process: set the disk cache up. After a fork: refuse clearly."""
-    global _process
-    if _process is None:
-        _process = os.getpid()
+    """After a fork: refuse clearly. First use in this process: set the disk cache up."""
+    global _entered
+    refuse_fork()
+    if not _entered:
+        _entered = True
         _use_disk_cache()
-        # JAX warns at every fork of the host process; the guard below says what matters.
-        warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called\. os\.fork\(\) is")
-    elif _process != os.getpid():
-        raise RuntimeError(
-            "optpair was used before this process was forked, and JAX cannot run in a forked "
-            "child. Start workers with the 'spawn' method, for example "
-            "multiprocessing.get_context('spawn')."
-        )
+        if hasattr(os, "register_at_fork"):
+            jax.devices()  # starts JAX, whose own hook must be there first: they run last in first
+            os.register_at_fork(before=_before_fork)
+
+
+def _before_fork() -> None:
+    """Silence JAX's warning at every fork of the host process: the guard says what matters."""
+    warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called\. os\.fork\(\) is")
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _entered or _jax_is_running()
+
+
+def _jax_is_running() -> bool:
+    """Whether anyone has started JAX's threads in this process."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    started = getattr(bridge, "backends_are_initialized", None)  # private: may go
+    return bool(started()) if started else False
 
 
 def _use_disk_cache() -> None:
@@ -128,10 +161,12 @@ def _use_disk_cache() -> None:
     config: Any = jax.config
     if config.jax_compilation_cache_dir is not None:
         return
-    folder = _cache_folder()
     try:
+        folder = _cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: no home
+        return
+    if not os.access(folder, os.W_OK):
         return
     config.update("jax_compilation_cache_dir", str(folder))
     config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
@@ -146,3 +181,7 @@ def _cache_folder() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "optpair" / f"jax-{jax.__version__}"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

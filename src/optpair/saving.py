@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,43 +20,80 @@ from optpair.engine import Engine, State
 from optpair.gp import priors
 from optpair.gp.inference import WINDOW, Chains
 from optpair.gp.posterior import Hyperparameters
-from optpair.history import History, Scaling
+from optpair.history import History
 from optpair.runtime import double
+from optpair.scaling import Scaling
 from optpair.settings import Settings
 
 FORMAT, VERSION = "optpair", 1
+DENSITIES = {c.__name__: c for c in (priors.LogNormal, priors.Gamma, priors.LogUniform)}
+MOST_COUNT = 2**31  # counts are folded into keys
 
 
 def write(path: str | Path, document: Mapping[str, Any]) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new, whole."""
-    target = Path(path)
     text = json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    target = Path(os.path.realpath(path))  # a link stays a link
+    _check_place(path, target)
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        if target.exists():
+            beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        os.replace(beside, target)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        error.add_note(f"while saving to {path}: what was there before is as it was")
         raise
+    _flush_folder(target.parent)
+
+
+def _check_place(path: str | Path, target: Path) -> None:
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot save to {path}: it is a folder; name a file in it")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot save to {path}: there is no folder {target.parent}; make it first"
+        )
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a rename outlive a power cut, where the system allows."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def read(path: str | Path) -> dict[str, Any]:
     """The document in a saved file, or a ValueError that names the file and what is wrong."""
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged or no saved optimizer: {error}") from error
+        document = json.loads(
+            Path(path).read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite
+        )
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged, or no saved optimizer: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path} is JSON, but no saved optimizer")
     if document.get("version") != VERSION:
         raise ValueError(
-            f"{path} has version {document.get('version')!r} of the format; "
-            f"this release reads version {VERSION}"
+            f"{path} has version {document.get('version')!r} of the format; this release reads "
+            f"version {VERSION}: load it with the release that saved it"
         )
     return document
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"it holds the number {text}, which is not finite")
+    return number
 
 
 @contextmanager
@@ -64,13 +103,13 @@ def blame(path: str | Path) -> Iterator[None]:
         yield
     except KeyError as error:
         raise ValueError(f"{path} is damaged: {error} is missing") from error
-    except (ValueError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def as_count(value: object) -> int:
     """A non-negative int."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_COUNT:
         raise ValueError(f"expected a count, not {value!r}")
     return value
 
@@ -84,81 +123,133 @@ def hyperparameters_to_json(given: str | Hyperparameters) -> Any:
 
 def hyperparameters_from_json(document: Any) -> Literal["marginal", "map"] | Hyperparameters:
     """The inverse; a name is checked where it is used."""
-    return document if isinstance(document, str) else Hyperparameters(**document)  # type: ignore[return-value]
+    if isinstance(document, str):
+        return document  # type: ignore[return-value]
+    return Hyperparameters(**{k: np.asarray(v, dtype=np.float64) for k, v in document.items()})
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
     """Settings, with the prior's densities by name."""
     document = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     prior = {f.name: getattr(settings.prior, f.name) for f in dataclasses.fields(settings.prior)}
-    document["prior"] = {
-        name: {"density": type(value).__name__, **dataclasses.asdict(value)}
-        if dataclasses.is_dataclass(value) and not isinstance(value, type)
-        else value
-        for name, value in prior.items()
-    }
+    document["prior"] = {name: _density_to_json(value) for name, value in prior.items()}
     return document
+
+
+def _density_to_json(value: Any) -> Any:
+    name = type(value).__name__
+    if DENSITIES.get(name) is type(value):
+        return {"density": name, **dataclasses.asdict(value)}
+    if not isinstance(value, int | float):
+        raise TypeError(f"a prior with {value!r} cannot be saved, only {', '.join(DENSITIES)}")
+    return value
 
 
 def settings_from_json(document: Mapping[str, Any]) -> Settings:
     """The inverse."""
-    densities = {c.__name__: c for c in (priors.LogNormal, priors.Gamma, priors.LogUniform)}
+    prior = {name: _density_from_json(name, value) for name, value in document["prior"].items()}
+    return Settings(**{**document, "prior": priors.Prior(**prior)})
 
-    def density(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        rest = {k: v for k, v in value.items() if k != "density"}
-        return densities[value["density"]](**rest)
 
-    prior = priors.Prior(**{name: density(value) for name, value in document["prior"].items()})
-    return Settings(**{**document, "prior": prior})
+def _density_from_json(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping) and name in ("lengthscale", "outputscale", "noise"):
+        numbers = {k: v for k, v in value.items() if k != "density"}
+        _check_numbers(name, numbers.values())
+        return DENSITIES[value["density"]](**numbers)
+    _check_numbers(name, [value])
+    return value
+
+
+def _check_numbers(name: str, values: Any) -> None:
+    for value in values:
+        if not isinstance(value, int | float) or abs(value) > 1e100:
+            raise ValueError(f"the prior of {name} holds {value!r}, where a number belongs")
 
 
 def state_to_json(state: State) -> dict[str, Any]:
     """What exact continuation needs: chains, step size, scaling of y, counters."""
-    chains = state.chains
+    chains = None
+    if state.chains is not None:
+        chains = {k: np.asarray(getattr(state.chains, k)) for k in _names(Chains)}
+    held = [v for k, v in (chains or {}).items() if k != "log_density"]
+    held += [] if state.theta is None else [state.theta]
+    if not all(np.all(np.isfinite(v)) for v in held):
+        return state_to_json(State())  # of no use: what was told matters more
     return {
         "told": state.told,
         "scaling": None if state.scaling is None else dataclasses.asdict(state.scaling),
         "theta": None if state.theta is None else np.asarray(state.theta).tolist(),
-        "chains": None
-        if chains is None
-        else {
-            f.name: np.asarray(getattr(chains, f.name)).tolist() for f in dataclasses.fields(chains)
-        },
+        "chains": None if chains is None else {k: _listed(v) for k, v in chains.items()},
     }
+
+
+def _listed(array: np.ndarray) -> Any:
+    """As a list; null stands for the log density −inf of a chain that the data rule out."""
+    values = array.astype(object)
+    values[~np.isfinite(array)] = None
+    return values.tolist()
+
+
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls))
 
 
 @double
 def state_from_json(document: Mapping[str, Any], history: History, engine: Engine) -> State:
-    """The inverse; shapes must fit the space and the settings."""
-    scaling = document["scaling"]
+    """The inverse; shapes and signs must fit the space, the settings and the history."""
+    k, marginal = len(history.space) + 3, engine.hyperparameters == "marginal"
+    sets = engine.settings.sets if marginal else 1
+    scaling, theta, chains = document["scaling"], document["theta"], document["chains"]
+    fitted = scaling is not None and isinstance(engine.hyperparameters, str)
+    if (theta is not None, chains is not None) != (fitted, fitted and marginal):
+        raise ValueError("the state's scaling, theta and chains do not belong together")
     state = State(
         told=as_count(document["told"]),
-        scaling=None
-        if scaling is None
-        else Scaling(float(scaling["loc"]), float(scaling["scale"])),
-        theta=None if document["theta"] is None else _array(document["theta"]),
-        chains=None
-        if document["chains"] is None
-        else Chains(**{k: jnp.asarray(_array(v)) for k, v in document["chains"].items()}),
+        scaling=None if scaling is None else _scaling(scaling),
+        theta=None if theta is None else _array("theta", theta, (sets, k)),
+        chains=None if chains is None else _chains(chains, sets, k),
     )
-    k = len(history.space) + 3
-    sets = 1 if engine.hyperparameters == "map" else engine.settings.sets
-    shapes = {"position": (sets, k), "step_size": (), "inverse_mass": (k,)}
-    shapes["recent"] = (sets, WINDOW, k)
-    if state.theta is not None and state.theta.shape != (sets, k):
-        raise ValueError(f"theta has shape {state.theta.shape}, not {(sets, k)}")
-    for name, shape in shapes.items() if state.chains is not None else ():
-        if getattr(state.chains, name).shape != shape:
-            raise ValueError(f"{name} has shape {getattr(state.chains, name).shape}, not {shape}")
-    if state.told > history.count("told"):
-        raise ValueError("the state has seen more values than the history holds")
+    if state.told > history.count("told") or (state.told > 0) != (scaling is not None):
+        raise ValueError(f"the state has seen {state.told} values, not those of the history")
     return state
 
 
-def _array(values: Any) -> np.ndarray:
+def _scaling(document: Mapping[str, Any]) -> Scaling:
+    numbers: dict[str, Any] = {}
+    for name in _names(Scaling):
+        check = _positive if name in ("scale", "unit") else _array
+        absent = name == "knee" and document[name] is None
+        numbers[name] = None if absent else float(check(name, document[name], ()))
+    return Scaling(**numbers)
+
+
+def _chains(document: Mapping[str, Any], sets: int, k: int) -> Chains:
+    density = _array("log_density", document["log_density"], (sets,), missing=-np.inf)
+    arrays = {
+        "position": _array("position", document["position"], (sets, k)),
+        "log_density": density,
+        "step_size": _positive("step_size", document["step_size"], ()),
+        "inverse_mass": _positive("inverse_mass", document["inverse_mass"], (k,)),
+        "recent": _array("recent", document["recent"], (sets, WINDOW, k)),
+    }
+    return Chains(**{name: jnp.asarray(array) for name, array in arrays.items()})
+
+
+def _array(
+    name: str, values: Any, shape: tuple[int, ...], missing: float | None = None
+) -> np.ndarray:
     array = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(array)):
-        raise ValueError("the state holds a value that is not finite")
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+    if missing is not None:
+        array = np.where(np.isnan(array), missing, array)
+    elif not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} holds a value that is not finite")
+    return array
+
+
+def _positive(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    array = _array(name, values, shape)
+    if np.any(array <= 0):
+        raise ValueError(f"{name} must be positive, not {array.tolist()}")
     return array

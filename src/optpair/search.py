@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from optpair.history import Direction, Trial
+from optpair.history import LARGEST, Direction, Trial, as_number
 from optpair.optimizer import Optimizer, Recommendation
 from optpair.space import Space
 
 Objective = Callable[[dict[str, Any]], Any]
 Callback = Callable[[Optimizer, Trial], None]
+Catch = type[Exception] | tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,13 @@ class Result:
         """Every trial of the search."""
         return self.optimizer.trials
 
+    def __str__(self) -> str:
+        failed = sum(trial.state == "failed" for trial in self.trials)
+        extra = f", {failed} of them failed" if failed else ""
+        return f"{self.message}{extra}\n{self.recommendation}"
+
+    __repr__ = __str__
+
 
 def minimize(
     objective: Objective,
@@ -51,17 +61,24 @@ def minimize(
     callbacks: Iterable[Callback] = (),
     progress: bool = True,
     checkpoint: str | Path | None = None,
-    catch: type[Exception] | tuple[type[Exception], ...] = (),
+    catch: Catch = (),
     **options: Any,
 ) -> Result:
     """Minimise a noisy objective over a space in a given number of evaluations.
 
-    objective: takes a dict of parameters, returns a number. NaN or infinity is a failed trial.
+    objective: takes a dict of parameters, returns a number. NaN, infinity or a number beyond
+        ±1e300 is a failed trial.
     callbacks: each is called as `callback(optimizer, trial)` after a trial; raising StopIteration
         ends the search.
-    checkpoint: a file that is written after every trial; an existing one is continued.
+    checkpoint: a file that is written at the start and after every trial. An existing one is
+        continued up to `evaluations` in all, with the points of a search that was never cut off;
+        its seed and options hold, and others that are given are refused.
     catch: exceptions of the objective that mean a failed trial; others stop the search.
     options: passed to `Optimizer` (acquisition, hyperparameters, settings).
+
+    What was evaluated is never lost: whatever exception ends the search, Ctrl-C too, has the
+    `Optimizer` as its attribute `optimizer`. Where every evaluation failed there is nothing to
+    recommend: that is a RuntimeError.
 
     >>> from optpair import Float, Space, minimize
     >>> result = minimize(lambda p: abs(p["x"]), Space({"x": Float(-1, 1)}), 3, progress=False)
@@ -83,7 +100,7 @@ def maximize(
     callbacks: Iterable[Callback] = (),
     progress: bool = True,
     checkpoint: str | Path | None = None,
-    catch: type[Exception] | tuple[type[Exception], ...] = (),
+    catch: Catch = (),
     **options: Any,
 ) -> Result:
     """Maximise a noisy objective; see `minimize`."""
@@ -102,30 +119,73 @@ def _search(
     callbacks: Iterable[Callback],
     progress: bool,
     checkpoint: str | Path | None,
-    catch: type[Exception] | tuple[type[Exception], ...],
+    catch: Catch,
     options: Mapping[str, Any],
 ) -> Result:
-    if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
-        raise ValueError(f"evaluations must be an int of at least 1, not {evaluations!r}")
     if not callable(objective):
         raise TypeError(f"objective must be callable, not {objective!r}")
-    callbacks = list(callbacks)
+    _check_evaluations(evaluations)
+    callbacks, catch = _check_callbacks(callbacks), _check_catch(catch)
     optimizer = _start(direction, space, seed, checkpoint, options)
-    message = f"{evaluations} evaluations were made"
-    with _bar(progress, evaluations, _done(optimizer)) as advance:
-        while _done(optimizer) < evaluations:
-            trial = _evaluate(optimizer, objective, catch)
-            if checkpoint is not None:
-                optimizer.save(checkpoint)
-            advance(optimizer)
-            try:
-                for callback in callbacks:
-                    callback(optimizer, trial)
-            except StopIteration:
-                message = "a callback ended the search"
-                break
+    try:
+        with _bar(progress, evaluations, _done(optimizer)) as advance:
+            ended, last = False, None
+            while _done(optimizer) < evaluations and not ended:
+                trial, caught = _evaluate(optimizer, objective, catch)
+                last = caught or last
+                if checkpoint is not None:
+                    optimizer.save(checkpoint)
+                advance(optimizer)
+                ended = _call(callbacks, optimizer, trial)
+        return _result(optimizer, ended, last)
+    except BaseException as error:
+        with suppress(AttributeError):  # an exception may refuse it
+            error.optimizer = optimizer  # type: ignore[attr-defined]
+        raise
+
+
+def _check_evaluations(evaluations: object) -> None:
+    accepted = isinstance(evaluations, int | np.integer) and not isinstance(evaluations, bool)
+    if not accepted:
+        raise TypeError(f"evaluations must be an int of at least 1, not {evaluations!r}")
+    if evaluations < 1:  # type: ignore[operator]
+        raise ValueError(f"evaluations must be an int of at least 1, not {evaluations!r}")
+
+
+def _check_callbacks(callbacks: object) -> list[Callback]:
+    listed: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
+    if not all(callable(callback) for callback in listed):
+        raise TypeError(f"callbacks must be a list of functions, not {callbacks!r}")
+    return listed
+
+
+def _check_catch(catch: object) -> Catch:
+    kinds = catch if isinstance(catch, tuple) else (catch,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise TypeError(f"catch must be an Exception class or a tuple of them, not {catch!r}")
+    return kinds
+
+
+def _call(callbacks: list[Callback], optimizer: Optimizer, trial: Trial) -> bool:
+    """Call each, and say whether one of them ended the search."""
+    try:
+        for callback in callbacks:
+            callback(optimizer, trial)
+    except StopIteration:
+        return True
+    return False
+
+
+def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result:
+    done = _done(optimizer)
+    if all(trial.value is None for trial in optimizer.trials):
+        raise RuntimeError(
+            f"all {done} evaluations failed, so there is nothing to recommend; the trials are in "
+            "this exception's `optimizer`"
+        ) from last
     best = optimizer.recommend()
-    return Result(best.params, best.mean, best, _done(optimizer), True, message, optimizer)
+    message = f"{done} evaluations were made" + (", then a callback ended the search" * ended)
+    return Result(best.params, best.mean, best, done, True, message, optimizer)
 
 
 def _done(optimizer: Optimizer) -> int:
@@ -141,15 +201,20 @@ def _start(
 ) -> Optimizer:
     """A new optimiser, or the one that the checkpoint holds."""
     fresh = Optimizer(space, direction=direction, seed=seed, **options)
-    if checkpoint is None or not Path(checkpoint).exists():
+    if checkpoint is None:
+        return fresh
+    if not Path(checkpoint).exists():
+        fresh.save(checkpoint)  # finds out now, not after an evaluation; and keeps the seed
         return fresh
     saved = Optimizer.load(checkpoint)
-    if saved.space != fresh.space or saved.direction != direction:
-        raise ValueError(
-            f"{checkpoint} holds a search of another space or direction; choose another file"
-        )
-    if seed is not None and saved.seed != seed:
-        raise ValueError(f"{checkpoint} holds a search with seed {saved.seed}, not {seed}")
+    options = {"seed": seed, **options}
+    given = ["space", "direction", *(name for name in options if options[name] is not None)]
+    for name in given:
+        if saved.configuration[name] != fresh.configuration[name]:
+            raise ValueError(
+                f"{checkpoint} holds a search with another {name}; give the same one, leave it "
+                "out where that is possible, or choose another file"
+            )
     for trial in saved.trials:
         if trial.state == "pending":  # its evaluation was cut off
             saved.cancel(trial)
@@ -157,25 +222,27 @@ def _start(
 
 
 def _evaluate(
-    optimizer: Optimizer,
-    objective: Objective,
-    catch: type[Exception] | tuple[type[Exception], ...],
-) -> Trial:
+    optimizer: Optimizer, objective: Objective, catch: Catch
+) -> tuple[Trial, Exception | None]:
+    """One trial, and what was caught; a trial that ends in any other exception is cancelled."""
     trial = optimizer.ask()
+    caught, number = None, math.nan
     try:
-        value = objective(dict(trial.params))
-    except catch:
-        optimizer.tell(trial, failed=True)
+        try:
+            returned = objective(dict(trial.params))
+        except catch as error:
+            caught = error
+        else:
+            number = as_number(returned, "what the objective returns")
     except BaseException as error:
         optimizer.cancel(trial)
-        error.add_note(f"while evaluating {dict(trial.params)}")
+        error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
         raise
-    else:
-        if isinstance(value, float) and not math.isfinite(value):
-            optimizer.tell(trial, failed=True)
-        else:
-            optimizer.tell(trial, value)
-    return next(t for t in optimizer.trials if t.id == trial.id)
+    if abs(number) <= LARGEST:
+        optimizer.tell(trial, number)
+    else:  # NaN too
+        optimizer.tell(trial, failed=True)
+    return next(t for t in optimizer.trials if t.id == trial.id), caught
 
 
 @contextmanager
@@ -188,6 +255,8 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
+        # The objective's own prints stay on standard output, above the bar where both are seen.
+        redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
         disable=not show,
     )
     task = progress.add_task("search", total=total, completed=done, note="")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
+import numpy as np
+
 from optpair.gp.kernels import Kernel, check_kernel
 from optpair.gp.priors import Prior
 
@@ -40,24 +42,40 @@ class Settings:
     """Screened points from which the maximiser climbs."""
     steps: int = 24
     """Steps of a climb."""
+    warp: bool = True
+    """Whether values far below the median are compressed (see `optpair.scaling`)."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kernel, str):
+            raise TypeError(f"kernel must be a name, like 'matern52', not {self.kernel!r}")
         check_kernel(self.kernel)
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.type == "int" and not _is_count(value):
-                raise ValueError(f"{item.name} must be an int of at least 1, not {value!r}")
-        if self.initial is not None and not _is_count(self.initial):
-            raise ValueError(f"initial must be None or an int of at least 1, not {self.initial!r}")
-        if isinstance(self.exploit, bool) or not isinstance(self.exploit, int | float):
-            raise ValueError(f"exploit must be a probability, not {self.exploit!r}")
-        if not 0 <= self.exploit <= 1:
-            raise ValueError(f"exploit must be a probability in [0, 1], not {self.exploit!r}")
+            if item.type == "int" or (item.name == "initial" and value is not None):
+                object.__setattr__(self, item.name, _count(item.name, value))
+        object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
+        if not isinstance(self.warp, bool):
+            raise TypeError(f"warp must be True or False, not {self.warp!r}")
         if not isinstance(self.prior, Prior):
-            raise ValueError(f"prior must be a Prior, not {self.prior!r}")
+            raise TypeError(f"prior must be a Prior, not {self.prior!r}")
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+def _count(name: str, value: object) -> int:
+    """A plain int of at least 1."""
+    accepted = "None or an int of at least 1" if name == "initial" else "an int of at least 1"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be {accepted}, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be {accepted}, not {value!r}")
+    return int(value)
+
+
+def _probability(name: str, value: object) -> float:
+    """A plain float from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a probability from 0 to 1, not {value!r}")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a probability from 0 to 1, not {value!r}")
+    return float(value)

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr, ndtri
 
+TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -24,7 +26,11 @@ class Mixture:
     @property
     def sd(self) -> float:
         """The standard deviation: √(mean variance + variance of the means)."""
-        return float(np.sqrt(np.mean(self.sds**2) + np.var(self.means)))
+        centred = self.means - self.mean
+        largest = float(max(np.max(self.sds), np.max(np.abs(centred)), TINY))
+        return largest * float(
+            np.sqrt(np.mean((self.sds / largest) ** 2 + (centred / largest) ** 2))
+        )
 
     def quantile(self, probability: float) -> float:
         """The value below which a share `probability` of the mixture lies, by bisection."""
@@ -34,6 +40,6 @@ class Mixture:
             middle = low + (high - low) / 2
             if not low < middle < high:
                 break
-            share = np.mean(ndtr((middle - self.means) / np.maximum(self.sds, 1e-300)))
+            share = np.mean(ndtr((middle - self.means) / np.maximum(self.sds, TINY)))
             low, high = (middle, high) if share < probability else (low, middle)
         return low + (high - low) / 2

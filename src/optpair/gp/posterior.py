@@ -11,6 +11,7 @@ be appended in O(n²).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -23,6 +24,7 @@ from optpair.gp import kernels
 from optpair.gp.kernels import Kernel, check_kernel
 from optpair.runtime import compiled, double, pytree, static
 
+Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
 JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
@@ -35,10 +37,10 @@ class Hyperparameters:
     1
     """
 
-    lengthscale: Float[ArrayLike, "M d"]
-    outputscale: Float[ArrayLike, " M"]
-    noise: Float[ArrayLike, " M"]
-    mean: Float[ArrayLike, " M"]
+    lengthscale: Values
+    outputscale: Values
+    noise: Values
+    mean: Values
 
     def __post_init__(self) -> None:
         for name, axes in (("lengthscale", 2), ("outputscale", 1), ("noise", 1), ("mean", 1)):
@@ -49,7 +51,7 @@ class Hyperparameters:
                 object.__setattr__(self, name, value)
 
     def _check(self, name: str, value: np.ndarray, axes: int) -> None:
-        sets = len(np.asarray(self.lengthscale))
+        sets = len(np.atleast_1d(np.asarray(self.lengthscale)))
         if value.ndim != axes or value.shape[0] != sets or value.size == 0:
             wanted = "(M, d)" if axes == 2 else f"(M,) = ({sets},)"
             raise ValueError(f"{name} must have shape {wanted}, not {value.shape}")
@@ -62,7 +64,7 @@ class Hyperparameters:
     @property
     def sets(self) -> int:
         """M, the number of sets."""
-        return int(self.outputscale.shape[0])  # type: ignore[union-attr]
+        return len(self.outputscale)
 
 
 @pytree
@@ -277,7 +279,7 @@ def condition(
     >>> mean.shape, bool(mean[0, 0] > 0.99), bool(var[0, 1] > 0.5)
     ((1, 2), True, True)
     """
-    d = int(hypers.lengthscale.shape[1])  # type: ignore[union-attr]
+    d = int(np.shape(hypers.lengthscale)[1])
     points = _as_points(X, d)
     values = np.asarray(y, dtype=np.float64)
     noises = np.full(len(points), np.nan) if noise_var is None else np.asarray(noise_var, float)

@@ -29,6 +29,9 @@ class LogNormal:
     scale: float
     per_dimension: bool = False
 
+    def __post_init__(self) -> None:
+        _check(self, loc=False, scale=True)
+
     def log_density(self, log_x: Float[Array, ...], d: int) -> Float[Array, ...]:
         """Density of log x, up to a constant."""
         return -(((log_x - self._loc(d)) / self.scale) ** 2) / 2
@@ -48,6 +51,9 @@ class Gamma:
     shape: float
     rate: float
 
+    def __post_init__(self) -> None:
+        _check(self, shape=True, rate=True)
+
     def log_density(self, log_x: Float[Array, ...], d: int) -> Float[Array, ...]:
         """Density of log x, up to a constant: shape·log x − rate·x."""
         return self.shape * log_x - self.rate * jnp.exp(log_x)
@@ -65,6 +71,11 @@ class LogUniform:
     high: float
     edge: float = 0.1
 
+    def __post_init__(self) -> None:
+        _check(self, low=True, high=True, edge=True)
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, not {self.low} and {self.high}")
+
     def log_density(self, log_x: Float[Array, ...], d: int) -> Float[Array, ...]:
         """Density of log x, up to a constant: flat inside, falling fast outside."""
         below = jnp.maximum(math.log(self.low) - log_x, 0.0)
@@ -75,6 +86,16 @@ class LogUniform:
         """log x spread over the range."""
         low, high = math.log(self.low), math.log(self.high)
         return low + (high - low) * jax.scipy.special.ndtr(normal)
+
+
+def _check(density: object, **positive: bool) -> None:
+    """Numbers that a density can be made of, or an error that names the one that is not."""
+    for name, above_zero in positive.items():
+        value = getattr(density, name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or (above_zero and value <= 0):
+            kind = "a finite number above zero" if above_zero else "a finite number"
+            raise ValueError(f"{type(density).__name__}.{name} must be {kind}, not {value!r}")
 
 
 Density = LogNormal | Gamma | LogUniform
@@ -89,6 +110,16 @@ class Prior:
     noise: Density = field(default=LogNormal(-4.0, 1.0))
     mean_scale: float = 0.5
     noise_floor: float = NOISE_FLOOR
+
+    def __post_init__(self) -> None:
+        for name in ("lengthscale", "outputscale", "noise"):
+            if not isinstance(getattr(self, name), Density):
+                raise ValueError(
+                    f"{name} must be a LogNormal, Gamma or LogUniform, not {getattr(self, name)!r}"
+                )
+        _check(self, noise_floor=True, mean_scale=False)
+        if self.mean_scale < 0:
+            raise ValueError(f"Prior.mean_scale must be at least zero, not {self.mean_scale!r}")
 
 
 PAPER = Prior(

@@ -1,0 +1,282 @@
+"""Seconds an ask: warm and cold, stage by stage, and beside other libraries.
+
+Warm asks are timed one by one on a history that grows from n trials, each told a noisy value at
+once; the median is reported. Every number of one run comes from the same cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from optpair.acquisition import REGISTRY
+from optpair.bench import cores, peers
+from optpair.bench.methods import unit_space
+from optpair.bench.regret import versions
+from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
+from optpair.gp import Hyperparameters
+from optpair.optimizer import Optimizer
+from optpair.settings import Settings
+
+WARM = 2  # asks that compile and are not counted
+PAPER_SETS = 10
+PAPER_SECONDS = {2: 1.40, 4: 1.50, 6: 1.56}  # JES in the paper's Table 1, on its authors' machine
+STAGES = ("hyperparameters", "condition", "pairs", "pending", "maximise")
+
+_COLD = """
+import sys, time
+begin = time.perf_counter()
+import optpair
+imported = time.perf_counter() - begin
+from optpair.bench.speed import cold_ask
+cold_ask(imported, sys.argv[1])
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure. None means the library's default or, in the paper's setting, the paper's."""
+
+    dimensions: tuple[int, ...] = (6,)
+    n: int = 100
+    sets: int | None = None
+    pairs: int | None = None
+    candidates: int | None = None
+    method: str = "jes"
+    repeats: int = 20
+    paper: bool = False
+    peers: bool = False
+    cold: bool = True
+
+    def __post_init__(self) -> None:
+        if self.method not in REGISTRY:
+            raise ValueError(f"method must be one of {', '.join(REGISTRY)}, not {self.method!r}")
+
+    @property
+    def settings(self) -> Settings:
+        """How the library is set."""
+        chosen: dict[str, Any] = {"exploit": 0.0, "initial": 1}
+        if self.paper:
+            chosen |= {"kernel": "rbf", "sets": PAPER_SETS, "pairs": 10}
+            chosen |= {"candidates": 10_000, "starts": 1}
+        given = {"sets": self.sets, "pairs": self.pairs, "candidates": self.candidates}
+        return Settings(**(chosen | {k: v for k, v in given.items() if v is not None}))
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of each timed ask, and the medians of its stages."""
+
+    name: str
+    dimensions: int
+    seconds: list[float]
+    stages: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        """The median ask."""
+        return float(np.median(self.seconds))
+
+
+def given_sets(task: Task, sets: int) -> Hyperparameters:
+    """Sets scattered around the truth, as a sampler's would be."""
+    rng = task.generator("sets")
+
+    def around(value: float, *shape: int) -> np.ndarray:
+        return value * np.exp(0.2 * rng.standard_normal((sets, *shape)))
+
+    return Hyperparameters(
+        lengthscale=around(task.lengthscale or 1.0, task.dimensions),
+        outputscale=around(OUTPUTSCALE),
+        noise=around(task.noise_var),
+        mean=np.zeros(sets),
+    )
+
+
+def told(task: Task, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform points with noisy values."""
+    X = task.initial(points)
+    return X, np.array([task.observe(x, i) for i, x in enumerate(X)])
+
+
+def optimizer(plan: Plan, task: Task, points: int) -> Optimizer:
+    """The library's optimiser with a history of that many trials."""
+    settings = plan.settings
+    opt = Optimizer(
+        unit_space(task.dimensions),
+        direction="maximize",
+        seed=0,
+        acquisition=plan.method,
+        hyperparameters=given_sets(task, settings.sets) if plan.paper else "marginal",
+        settings=settings,
+    )
+    for x, y in zip(*told(task, points), strict=True):
+        opt.tell({f"x{i}": float(u) for i, u in enumerate(x)}, float(y))
+    return opt
+
+
+def warm(plan: Plan, dimensions: int) -> Timing:
+    """Time the library's asks."""
+    task = gp_sample(dimensions)
+    opt = optimizer(plan, task, max(plan.n - WARM, 1))
+    seconds: list[float] = []
+    stages: list[dict[str, float]] = []
+    for index in range(WARM + plan.repeats):
+        begin = time.perf_counter()
+        trial = opt.ask()
+        seconds.append(time.perf_counter() - begin)
+        stages.append(opt.info.seconds)
+        x = np.array(list(trial.params.values()), dtype=np.float64)
+        opt.tell(trial, task.observe(x, plan.n + index))
+    names = dict.fromkeys(name for stage in stages for name in stage)
+    medians = {k: float(np.median([s.get(k, 0.0) for s in stages[WARM:]])) for k in names}
+    return Timing(f"optpair {plan.method}", dimensions, seconds[WARM:], medians)
+
+
+def cold_ask(imported: float, arguments: str) -> None:
+    """In a new process: time the first ask that uses the model, and print it as JSON."""
+    given = json.loads(arguments)
+    dimensions = given.pop("d")
+    plan = Plan(**given)
+    opt = optimizer(plan, gp_sample(dimensions), plan.n)
+    begin = time.perf_counter()
+    opt.ask()
+    first = time.perf_counter() - begin
+    print(json.dumps({"import": imported, "first ask": first}))
+
+
+def cold(plan: Plan, dimensions: int, *, empty_cache: bool) -> dict[str, float]:
+    """Time a new process, with the disk cache of compiled code as it is or with an empty one."""
+    arguments = json.dumps(asdict(plan) | {"d": dimensions})
+    environment = dict(os.environ)
+    with tempfile.TemporaryDirectory() as folder:
+        if empty_cache:
+            environment["JAX_COMPILATION_CACHE_DIR"] = folder
+            environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+            environment["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+        command = [sys.executable, "-c", _COLD, arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError(f"the cold process failed: {done.stderr.strip().splitlines()[-1:]}")
+    seconds: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return seconds
+
+
+def peer(entry: peers.Entry, plan: Plan, dimensions: int) -> Timing:
+    """Time another library's asks on the same history."""
+    task = gp_sample(dimensions)
+    study = entry.build(*told(task, max(plan.n - entry.warm, 1)))
+    seconds: list[float] = []
+    for index in range(entry.warm + min(plan.repeats, entry.repeats)):
+        begin = time.perf_counter()
+        x = study.ask()
+        seconds.append(time.perf_counter() - begin)
+        study.tell(x, task.observe(x, plan.n + index))
+    return Timing(entry.name, dimensions, seconds[entry.warm :])
+
+
+def main(plan: Plan, out: Path | None = None) -> None:
+    """Measure, print tables and write the numbers."""
+    console = Console()
+    absent = peers.missing() if plan.peers else []
+    if absent:
+        console.print(f"No peers: {', '.join(absent)} not installed. To have them: {peers.HOW_TO}")
+    elif plan.peers and not peers.has_greenlet():
+        console.print("Optuna's GPSampler is slower without greenlet, which is not installed")
+    report: dict[str, Any] = {
+        "plan": asdict(plan),
+        "settings": asdict(plan.settings),
+        "cores": len(cores.available()),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "versions": versions() | peers.versions(),
+        "asks": [],
+        "cold": [],
+    }
+    for dimensions in plan.dimensions:
+        timings = [warm(plan, dimensions)]
+        console.print(_title(plan, dimensions), style="bold")
+        console.print(stage_table(timings[0]))
+        task = gp_sample(dimensions)
+        known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
+        for entry in peers.entries(plan.paper, known) if plan.peers and not absent else []:
+            with console.status(entry.name):
+                timings.append(peer(entry, plan, dimensions))
+            console.print(f"{entry.name}: {timings[-1].median:.3f} s")
+        console.print(ask_table(plan, timings))
+        report["asks"] += [asdict(timing) | {"median": timing.median} for timing in timings]
+        if plan.cold:
+            caches = {"as it is": False, "empty": True}
+            first = {k: cold(plan, dimensions, empty_cache=v) for k, v in caches.items()}
+            console.print(cold_table(first))
+            report["cold"] += [{"d": dimensions, "cache": k} | v for k, v in first.items()]
+        if out is not None:
+            out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _title(plan: Plan, dimensions: int) -> str:
+    s, count = plan.settings, len(cores.available())
+    model = "given" if plan.paper else "sampled"
+    return (
+        f"{dimensions}-D, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
+        f"{s.candidates} candidates, {_count(s.starts, 'start')}, {_count(count, 'core')}"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def stage_table(timing: Timing) -> Table:
+    """Where an ask spends its time."""
+    table = Table(title="Stages of a warm ask")
+    names = [*STAGES, *(name for name in timing.stages if name not in STAGES)]
+    shown = {name: timing.stages[name] for name in names if name in timing.stages}
+    shown["other"] = max(timing.median - sum(shown.values()), 0.0)
+    table.add_column("stage")
+    table.add_column("ms", justify="right")
+    table.add_column("share", justify="right")
+    for name, seconds in (shown | {"whole ask": timing.median}).items():
+        table.add_row(name, f"{1e3 * seconds:.1f}", f"{seconds / timing.median:.0%}")
+    return table
+
+
+def ask_table(plan: Plan, timings: Sequence[Timing]) -> Table:
+    """Seconds an ask, and how many times the first line's."""
+    own = timings[0]
+    table = Table(title="Seconds a warm ask")
+    table.add_column("library")
+    for heading in ("median", "p95", "asks", "ratio"):
+        table.add_column(heading, justify="right")
+    for timing in timings:
+        p95 = f"{np.quantile(timing.seconds, 0.95):.3f}" if len(timing.seconds) > 1 else ""
+        ratio = f"{timing.median / own.median:.1f}"
+        table.add_row(timing.name, f"{timing.median:.3f}", p95, str(len(timing.seconds)), ratio)
+    paper = PAPER_SECONDS.get(own.dimensions) if plan.method == "jes" else None
+    if plan.paper and paper is not None:
+        label = "the paper's Table 1, on its authors' machine"
+        table.add_row(label, f"{paper:.3f}", "", "", f"{paper / own.median:.1f}")
+    return table
+
+
+def cold_table(first: dict[str, dict[str, float]]) -> Table:
+    """The first ask of a new process."""
+    table = Table(title="Seconds in a new process")
+    table.add_column("cache of compiled code")
+    for heading in ("import", "first ask"):
+        table.add_column(heading, justify="right")
+    for name, seconds in first.items():
+        table.add_row(name, f"{seconds['import']:.2f}", f"{seconds['first ask']:.2f}")
+    return table

@@ -1,0 +1,93 @@
+"""Between the raw values and the ones that the model sees.
+
+Objectives that people tune have a good region that matters and cliffs that do not: a diverged run
+says that a place is bad, not how bad. Values are therefore kept as they are down to a knee a little
+below the median, and compressed below it,
+
+    w(y) = y                                        y ≥ knee
+    w(y) = knee − unit · log(1 + (knee − y)/unit)   y < knee
+
+with unit the robust spread of the better half (1.4826 × its median distance from the median) and
+knee = median − unit; then standardised to zero mean and unit variance. w is monotone and smooth to
+first order, so quantiles pass through it exactly, and where the optimum is it changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+ROUND_OFF = 1e-13  # relative differences below this are round-off of the values themselves
+SMALLEST = 1e-307
+MOST_NOISE = 1e8  # a standardised noise variance at which a value teaches nothing
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """standardised = (w(y) − loc) / scale, for values to be maximised; no knee means w(y) = y."""
+
+    loc: float = 0.0
+    scale: float = 1.0
+    knee: float | None = None
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, y: Float[np.ndarray, " n"], warp: bool = True) -> Scaling:
+        """The scaling that suits the values y, of any size; constant values get any scale."""
+        largest = float(np.max(np.abs(y)))
+        if largest == 0.0:
+            return cls()
+        relative = y / largest  # so that nothing overflows on the way
+        first = cls._knee(relative) if warp else cls()
+        warped = first.warp(relative)
+        spread = float(np.std(warped))
+        spread = spread if spread > ROUND_OFF else 1.0
+        return replace(
+            first,
+            loc=float(np.mean(warped)) * largest,
+            scale=max(spread * largest, SMALLEST),
+            knee=None if first.knee is None else first.knee * largest,
+            unit=max(first.unit * largest, SMALLEST),
+        )
+
+    @classmethod
+    def _knee(cls, y: Float[np.ndarray, " n"]) -> Scaling:
+        middle = float(np.median(y))
+        unit = 1.4826 * float(np.median(y[y >= middle] - middle))
+        unit = unit if unit > ROUND_OFF else float(np.std(y))  # half of the values are the same
+        return cls(knee=middle - unit, unit=unit) if unit > ROUND_OFF else cls()
+
+    def _below(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """How many units y is below the knee."""
+        if self.knee is None:
+            return np.zeros_like(y)
+        return np.maximum(self.knee / self.unit - y / self.unit, 0.0)
+
+    def warp(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """w(y)."""
+        below = self._below(y)
+        knee = 0.0 if self.knee is None else self.knee
+        return np.where(below > 0, knee - self.unit * np.log1p(below), y)
+
+    def standardise(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """From raw values to the model's."""
+        return np.asarray(self.warp(y) / self.scale - self.loc / self.scale)
+
+    def variance(
+        self, noise_var: Float[np.ndarray, "*n"], y: Float[np.ndarray, "*n"]
+    ) -> Float[np.ndarray, "*n"]:
+        """From raw noise variances at the values y to the model's: times the slope squared."""
+        slope = 1 / (1 + self._below(y))
+        with np.errstate(over="ignore"):
+            scaled = (noise_var * slope / self.scale) * slope / self.scale
+        return np.minimum(scaled, MOST_NOISE)
+
+    def restore(self, z: Float[np.ndarray, "*n"] | float) -> Float[np.ndarray, "*n"]:
+        """From the model's values to raw ones: the inverse of `standardise`."""
+        warped = self.loc + self.scale * np.asarray(z, dtype=np.float64)
+        # e⁷⁰⁰ units below the knee is as far as float64 goes.
+        below = np.minimum(self._below(warped), 700.0)
+        knee = 0.0 if self.knee is None else self.knee
+        return np.where(below > 0, knee - self.unit * np.expm1(below), warped)

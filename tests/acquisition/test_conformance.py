@@ -1,0 +1,134 @@
+"""What every acquisition function of the registry has to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optpair.acquisition import REGISTRY, Acquisition
+from optpair.gp.posterior import Hyperparameters, Posterior, condition
+from optpair.pairs import OptimalPairs
+
+N, D, M, P = 8, 2, 3, 4
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
+LEAVES = (
+    np.array([[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]]),
+    np.array([1.0, 4.0, 0.5]),
+    np.array([0.01, 0.3, 0.05]),
+    np.array([0.2, -1.0, 0.5]),
+)
+STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=Y.max() + RNG.uniform(0.1, 2.0, (M, P)))
+RANDOM = RNG.uniform(size=(20, D))
+SPECIAL = np.concatenate([X, STARS.x[0], [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]])
+POINTS = np.concatenate([RANDOM, SPECIAL])
+
+pytestmark = pytest.mark.parametrize("name", list(REGISTRY))
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def built(
+    name: str,
+    unit: float = 1.0,
+    shift: float = 0.0,
+    order: tuple[int, ...] = (0, 1, 2),
+    noise: np.ndarray = LEAVES[2],
+) -> Acquisition:
+    """The function of that name on y = unit·(Y + shift), with its sets in that order."""
+    index = list(order)
+    scale, output, _, mean = LEAVES
+    hypers = Hyperparameters(
+        scale[index], unit**2 * output[index], unit**2 * noise[index], unit * (mean[index] + shift)
+    )
+    posterior = condition(hypers, X, unit * (Y + shift))
+    stars = OptimalPairs(STARS.x[index], unit * (STARS.f[index] + shift))
+    return build(name, posterior, stars)
+
+
+def build(name: str, posterior: Posterior, stars: OptimalPairs) -> Acquisition:
+    entry = REGISTRY[name]
+    return entry.build(posterior, stars if entry.uses_pairs else None)
+
+
+def test_values_are_numpy_float64_of_the_points_shape(name: str) -> None:
+    alpha = built(name)
+    values = alpha(POINTS)
+    assert isinstance(values, np.ndarray)
+    assert values.dtype == np.float64
+    assert values.shape == (len(POINTS),)
+    assert isinstance(alpha([[0.5, 0.5]]), np.ndarray)
+    assert np.std(values) > 0
+
+
+def test_values_are_finite_everywhere(name: str) -> None:
+    """At random points, at data, at pairs, in corners; with noise and without."""
+    assert np.all(np.isfinite(built(name)(POINTS)))
+    assert np.all(np.isfinite(built(name, noise=np.zeros(M))(POINTS)))
+
+
+def test_a_batch_is_one_point_at_a_time(name: str) -> None:
+    alpha = built(name)
+    together = alpha(POINTS)
+    for i in (0, 7, 21, 30, len(POINTS) - 1):
+        np.testing.assert_allclose(alpha(POINTS[i : i + 1]), together[i : i + 1], rtol=1e-9)
+
+
+def test_many_points_are_screened_in_blocks(name: str) -> None:
+    alpha = built(name)
+    many = np.tile(POINTS, (20, 1))[:613]
+    np.testing.assert_allclose(alpha(many)[-36:], alpha(many[-36:]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("unit", "shift"), [(1.0, 100.0), (1e-3, 0.0), (50.0, -3.0)])
+def test_units_of_y_do_not_change_the_choice(name: str, unit: float, shift: float) -> None:
+    """Values are the same or, for the logarithm of something in y's units, move by log(unit)."""
+    plain, moved = built(name)(POINTS), built(name, unit, shift)(POINTS)
+    assert np.argmax(plain) == np.argmax(moved)
+    expected = plain + np.log(unit) if REGISTRY[name].is_log else plain
+    np.testing.assert_allclose(moved, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_the_order_of_sets_does_not_matter(name: str) -> None:
+    np.testing.assert_allclose(
+        built(name, order=(2, 0, 1))(POINTS), built(name)(POINTS), rtol=1e-10
+    )
+
+
+def test_sets_do_matter(name: str) -> None:
+    """A set counted twice changes the average."""
+    assert np.max(np.abs(built(name, order=(0, 0, 1))(POINTS) - built(name)(POINTS))) > 1e-3
+
+
+def test_slopes_are_finite_everywhere(name: str) -> None:
+    """In reverse mode, as the maximiser takes them, inside a compiled function."""
+
+    @jax.jit
+    def slope(alpha: Acquisition, points: jax.Array) -> jax.Array:
+        return jax.grad(lambda X: jnp.sum(alpha.evaluate(X)))(points)
+
+    for noise in (LEAVES[2], np.zeros(M)):
+        slopes = np.asarray(slope(built(name, noise=noise), jnp.asarray(POINTS)))
+        assert slopes.shape == POINTS.shape
+        assert np.all(np.isfinite(slopes))
+        assert np.all(np.abs(slopes[: len(RANDOM)]).max(1) > 0)
+
+
+def test_points_of_another_shape_are_refused(name: str) -> None:
+    alpha = built(name)
+    for wrong in (np.full(D, 0.5), np.full((4, D + 1), 0.5), np.full((4, 1), 0.5)):
+        with pytest.raises(ValueError, match="shape"):
+            alpha(wrong)
+
+
+def test_entry_is_documented(name: str) -> None:
+    assert REGISTRY[name].summary
+    assert name == name.lower()

@@ -1,0 +1,335 @@
+"""JES against a GP refitted with each pair, closed forms, limits and Monte Carlo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from optpair.acquisition import jes
+from optpair.acquisition.jes import JES, build
+from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
+from optpair.pairs import OptimalPairs
+
+KERNELS = ("rbf", "matern52")
+N, D, M, P, SIZE = 8, 2, 3, 4, 16
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
+HYPERS = Hyperparameters(
+    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
+    outputscale=[1.0, 4.0, 0.5],
+    noise=[0.01, 0.3, 0.05],
+    mean=[0.2, -1.0, 0.5],
+)
+# Pairs at random places, from just above the best datum to far above it.
+STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=Y.max() + RNG.uniform(0.1, 2.0, (M, P)))
+# Random points, pairs' own, data, corners: 16 points for every test.
+Q = np.concatenate(
+    [RNG.uniform(size=(9, D)), STARS.x[0, :2], STARS.x[1, :1], X[:2], [[0, 0]], [[1, 0]]]
+)
+STEP = np.finfo(float).eps ** (1 / 3)
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def k(kernel: str, m: int, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    r = np.sqrt(np.sum(((A[:, None] - B) / np.asarray(HYPERS.lengthscale)[m]) ** 2, -1))
+    u = np.sqrt(5) * r
+    h = np.exp(-(r**2) / 2) if kernel == "rbf" else (1 + u + u**2 / 3) * np.exp(-u)
+    return np.asarray(HYPERS.outputscale)[m] * h
+
+
+def refit(
+    kernel: str, m: int, X: np.ndarray, y: np.ndarray, noises: np.ndarray, Q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Textbook mean and variance."""
+    mu = np.asarray(HYPERS.mean)[m]
+    cross = k(kernel, m, Q, X)
+    solved = np.linalg.solve(k(kernel, m, X, X) + np.diag(noises), cross.T)
+    variance = np.asarray(HYPERS.outputscale)[m] - np.sum(cross * solved.T, -1)
+    return mu + solved.T @ (y - mu), variance
+
+
+def slow(
+    kernel: str,
+    Q: np.ndarray,
+    delta: float,
+    rows: np.ndarray = X,
+    targets: np.ndarray | None = None,
+) -> np.ndarray:
+    """½ log(s + σ²) − ½ log(s_p v + σ²) of each set and pair: (M, P, q).
+
+    For each a GP of its own on n + 1 points, the pair being one of them, with noise δ·a (nothing,
+    where δ is 0); the variance of f below f* is that of SciPy's truncated normal. `targets`
+    (M, P, n) are the values that path p has seen, by default Y.
+    """
+    gains = np.empty((M, P, len(Q)))
+    for m, p in np.ndindex(M, P):
+        noise, a = np.asarray(HYPERS.noise)[m], np.asarray(HYPERS.outputscale)[m]
+        y = Y if targets is None else targets[m, p]
+        noises = np.full(len(rows), noise)
+        _, s = refit(kernel, m, rows, y, noises, Q)
+        star, f = STARS.x[m, p], STARS.f[m, p]
+        more = np.concatenate([rows, [star]]), np.append(y, f), np.append(noises, delta * a)
+        mean, given = refit(kernel, m, *more, Q)
+        given = np.maximum(given, 1e-15)
+        truncated = stats.truncnorm.var(-np.inf, (f - mean) / np.sqrt(given)) * given
+        gains[m, p] = (np.log(s + noise) - np.log(truncated + noise)) / 2
+    return gains
+
+
+def fantasised() -> tuple[Posterior, np.ndarray, np.ndarray]:
+    """A posterior with one pending point, at which each of four paths has a value of its own."""
+    values = np.random.default_rng(1).normal(size=(M, P))
+    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
+    arrays[0][:N], arrays[1][:N] = X, Y
+    wide = fit(
+        jax.tree.map(jnp.asarray, HYPERS),
+        *(jnp.asarray(v) for v in arrays),
+        kernel="matern52",
+        columns=(0, 1),
+    )
+    pending = np.array([0.35, 0.85])
+    return jax.jit(append)(wide, jnp.asarray(pending), jnp.asarray(values)), pending, values
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("delta", [1e-12, 1e-8, 1e-2])
+def test_jes_is_a_gp_refitted_on_each_pair(kernel: str, delta: float) -> None:
+    """(M1)–(M5): δ is the noise, relative to the output scale, with which a pair is observed."""
+    alpha = jes(condition(HYPERS, X, Y, kernel), STARS, delta=delta)
+    truth = slow(kernel, Q, delta).mean((0, 1))
+    # At x* what is left of the variance is δ or round-off, 1e-15 of a, against σ² = 0.01.
+    np.testing.assert_allclose(alpha(Q), truth, rtol=1e-6)
+
+
+def test_the_exact_truncation_is_the_entropy_of_y() -> None:
+    """H[y] − H[y | pair, f ≤ f*], the second by integrating the density of y."""
+    posterior = condition(HYPERS, X, Y)
+    points = Q[:3]
+    gains = np.empty((M, P, len(points)))
+    for m, p in np.ndindex(M, P):
+        noise, star, f = np.asarray(HYPERS.noise)[m], STARS.x[m, p], STARS.f[m, p]
+        noises = np.full(N, noise)
+        _, s = refit("matern52", m, X, Y, noises, points)
+        more = np.concatenate([X, [star]]), np.append(Y, f), np.append(noises, 0.0)
+        mean, given = refit("matern52", m, *more, points)
+        for i, (mu, v) in enumerate(zip(mean, given, strict=True)):
+            total = v + noise
+
+            def density(y: float, mu: float = mu, v: float = v, f: float = f) -> float:
+                total = v + noise  # noqa: B023 (integrated in this very step)
+                inner = (f - mu - v / total * (y - mu)) / np.sqrt(v * noise / total)  # noqa: B023
+                tail = stats.norm.logcdf(inner) - stats.norm.logcdf((f - mu) / np.sqrt(v))
+                return float(np.exp(stats.norm.logpdf(y, mu, np.sqrt(total)) + tail))
+
+            def surprise(y: float) -> float:
+                g = density(y)
+                return -g * np.log(g) if g > 0 else 0.0
+
+            window = mu - 9 * np.sqrt(total), min(mu + 9 * np.sqrt(total), f + 9 * noise**0.5)
+            entropy, _ = integrate.quad(surprise, *window, limit=200, epsabs=1e-10)
+            gains[m, p, i] = np.log(2 * np.pi * np.e * (s[i] + noise)) / 2 - entropy
+    exact = jes(posterior, STARS, delta=1e-12, exact=True)(points)
+    np.testing.assert_allclose(exact, gains.mean((0, 1)), rtol=1e-6)
+
+
+def test_moment_matching_is_a_lower_bound() -> None:
+    posterior = condition(HYPERS, X, Y)
+    points = np.random.default_rng(2).uniform(size=(216, D))
+    matched, exact = jes(posterior, STARS)(points), jes(posterior, STARS, exact=True)(points)
+    assert np.all(matched <= exact + 1e-12)
+    assert np.max(exact - matched) > 1e-3  # they are two functions
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-2, 1e4])
+def test_gain_is_never_negative(exact: bool, noise: float) -> None:
+    """Nor infinite: also for pairs below the data, at x*, at data, and without noise."""
+    posterior = condition(replace(HYPERS, noise=np.full(M, noise)), X, Y)
+    points = np.concatenate([np.random.default_rng(3).uniform(size=(200, D)), Q])
+    for shift in (0.0, -3.0, 20.0):
+        alpha = jes(posterior, OptimalPairs(STARS.x, STARS.f + shift), exact=exact)(points)
+        assert np.all(np.isfinite(alpha))
+        assert np.all(alpha >= 0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_slope_against_central_differences(kernel: str) -> None:
+    """Everywhere, with x* and the data among the points.
+
+    Near x* the variance left, δ·a, is crossed in √δ = 1e-4 of a length scale, some 16 steps: the
+    differences' step²·α‴ is then about 1e-4 there, and 1e-8 elsewhere.
+    """
+    alpha = jes(condition(HYPERS, X, Y, kernel), STARS)
+    value = jax.jit(JES.evaluate)
+
+    @jax.jit
+    def slope(alpha: JES, points: jax.Array, direction: jax.Array) -> jax.Array:
+        tangent = jnp.broadcast_to(direction, points.shape)
+        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
+
+    special = np.min(np.abs(Q[:, None] - STARS.x.reshape(-1, D)).max(-1), -1) == 0
+    for direction in np.eye(D):
+        ends = [np.asarray(value(alpha, jnp.asarray(Q + s * STEP * direction))) for s in (1, -1)]
+        exact = np.asarray(slope(alpha, jnp.asarray(Q), jnp.asarray(direction)))
+        numeric = (ends[0] - ends[1]) / (2 * STEP)
+        np.testing.assert_allclose(exact[~special], numeric[~special], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(exact[special], numeric[special], rtol=1e-3, atol=1e-3)
+
+
+def test_several_sets_are_averaged_gains() -> None:
+    together = jes(condition(HYPERS, X, Y), STARS)(Q)
+    each = []
+    for m in range(M):
+        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        stars = OptimalPairs(STARS.x[m : m + 1], STARS.f[m : m + 1])
+        each.append(jes(condition(own, X, Y), stars)(Q))
+    np.testing.assert_allclose(together, np.mean(each, 0), rtol=1e-10)
+    assert np.min(np.std(each, 0)) > 1e-4
+
+
+def test_padding_changes_nothing() -> None:
+    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, 2.0)
+    rows[:N], values[:N], noises[:N] = X, Y, np.nan
+    wide = fit(
+        jax.tree.map(jnp.asarray, HYPERS),
+        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
+        kernel="matern52",
+        columns=(0, 1),
+    )
+    plain = jes(condition(HYPERS, X, Y), STARS)(Q)
+    np.testing.assert_allclose(jes(wide, STARS)(Q), plain, rtol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 37.0])
+def test_units_of_y_do_not_matter(unit: float) -> None:
+    plain = jes(condition(HYPERS, X, Y), STARS)(Q)
+    scaled = Hyperparameters(
+        HYPERS.lengthscale,
+        unit**2 * np.asarray(HYPERS.outputscale),
+        unit**2 * np.asarray(HYPERS.noise),
+        unit * np.asarray(HYPERS.mean) + 5 * unit,
+    )
+    posterior = condition(scaled, X, unit * (Y + 5))
+    moved = jes(posterior, OptimalPairs(STARS.x, unit * (STARS.f + 5)))(Q)
+    np.testing.assert_allclose(moved, plain, rtol=1e-7)
+
+
+def test_gain_at_the_pair_itself() -> None:
+    """f(x*) becomes known: ½ log(1 + s*/σ²), and there is nothing left to truncate."""
+    posterior = condition(HYPERS, X, Y)
+    star = OptimalPairs(STARS.x[:, :1], STARS.f[:, :1])
+    for m in range(M):
+        _, s = posterior.predict(STARS.x[m, :1])
+        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        single = condition(own, X, Y)
+        alpha = jes(single, OptimalPairs(star.x[m : m + 1], star.f[m : m + 1]), delta=1e-12)
+        truth = np.log1p(s[m, 0] / np.asarray(HYPERS.noise)[m]) / 2
+        assert alpha(STARS.x[m, :1])[0] == pytest.approx(truth, rel=1e-6)
+
+
+def test_far_away_only_the_truncation_is_left() -> None:
+    """Many length scales from everything f ~ N(μ, a), and all that is learnt is f ≤ f*."""
+    a, noise, mu = (np.asarray(v)[:, None] for v in jax.tree.leaves(HYPERS)[1:])
+    v = stats.truncnorm.var(-np.inf, (STARS.f - mu) / np.sqrt(a))
+    truth = np.mean((np.log(a + noise) - np.log(a * v + noise)) / 2)
+    alpha = jes(condition(HYPERS, X, Y), STARS)
+    np.testing.assert_allclose(alpha([[80.0, 90.0]]), truth, rtol=1e-9)
+
+
+def test_a_bound_far_above_is_no_bound() -> None:
+    """f* → ∞: what is left is the conditioning gain alone, known without v.
+
+    Pairs sit where the variance is largest: elsewhere q may exceed s*, and m_p rise above f*.
+    """
+    posterior = condition(HYPERS, X, Y)
+    points = np.concatenate([np.random.default_rng(6).uniform(size=(240, D)), Q])
+    _, variance = posterior.predict(points)
+    star = points[variance.argmax(1)]
+    high = OptimalPairs(np.tile(star[:, None], (1, P, 1)), np.full((M, P), 1e4))
+    got = jes(posterior, high, delta=1e-12)(Q)
+    gains = np.empty((M, len(Q)))
+    for m in range(M):
+        noise = np.asarray(HYPERS.noise)[m]
+        noises = np.full(N, noise)
+        _, s = refit("matern52", m, X, Y, noises, Q)
+        more = np.concatenate([X, star[m : m + 1]]), np.append(Y, 0.0), np.append(noises, 0.0)
+        _, given = refit("matern52", m, *more, Q)
+        gains[m] = np.log((s + noise) / (given + noise)) / 2
+    np.testing.assert_allclose(got, gains.mean(0), rtol=1e-6)
+
+
+def test_without_noise_jes_becomes_thompson_sampling() -> None:
+    """One pair, 3,000 candidates and x*: as σ² → 0 the argmax is x*, then its neighbours."""
+    candidates = np.random.default_rng(4).uniform(size=(3000, D))
+    one = OptimalPairs(STARS.x[:1, :1], STARS.f[:1, :1])
+    star, scale = one.x[0, 0], np.asarray(HYPERS.lengthscale)[0]
+    distance = np.linalg.norm((candidates - star) / scale, axis=1)
+    ranks = []
+    for noise in (1.0, 1e-3, 1e-9):
+        own = Hyperparameters(HYPERS.lengthscale[:1], [1.0], [noise], [0.0])
+        # All data but one have noise of their own, so that little but the query's changes.
+        posterior = condition(own, X, Y, noise_var=np.where(np.arange(N) == 0, np.nan, 1e-3))
+        alpha = jes(posterior, one)
+        values = alpha(candidates)
+        ranks.append(int(np.sum(distance < distance[values.argmax()])))
+    assert alpha(star[None])[0] > values.max() + 1
+    assert ranks[2] < 30  # the nearest 1 %
+    assert ranks[0] > 100
+
+
+def test_pending_points_have_a_fantasy_for_each_path() -> None:
+    """Path p has seen its own value at the pending point, and its pair is conditioned on that."""
+    posterior, pending, values = fantasised()
+    rows = np.concatenate([X, [pending]])
+    targets = np.concatenate([np.broadcast_to(Y, (M, P, N)), values[..., None]], -1)
+    truth = slow("matern52", Q, 1e-8, rows, targets).mean((0, 1))
+    np.testing.assert_allclose(jes(posterior, STARS)(Q), truth, rtol=1e-6)
+    # It is a different function from one that mixes the fantasies up.
+    mixed = slow("matern52", Q, 1e-8, rows, targets[:, ::-1]).mean((0, 1))
+    assert np.max(np.abs(mixed / truth - 1)) > 1e-3
+
+
+def test_a_pending_point_is_worth_less() -> None:
+    posterior, pending, _ = fantasised()
+    high = OptimalPairs(STARS.x, STARS.f + 1e3)  # no truncation: fantasies' values do not matter
+    without = jes(condition(HYPERS, X, Y), high)
+    assert jes(posterior, high)(pending[None])[0] < without(pending[None])[0]
+
+
+def test_gain_by_monte_carlo() -> None:
+    """Mutual information of y and f(x*) without truncation, from draws of both.
+
+    For a normal pair it is −½ log(1 − ρ²); ρ from 100,000 joint draws has standard error
+    (1 − ρ²)/√draws.
+    """
+    rng = np.random.default_rng(5)
+    draws = 100_000
+    one = Hyperparameters(*(np.asarray(v)[:1] for v in jax.tree.leaves(HYPERS)))
+    star = STARS.x[:1, :1]
+    alpha = jes(condition(one, X, Y), OptimalPairs(star, np.full((1, 1), 1e4)), delta=1e-12)
+    everything = np.concatenate([X, star[0], Q[:4]])
+    K = k("matern52", 0, everything, everything)
+    noises = np.full(N, 0.01)
+    solved = np.linalg.solve(K[:N, :N] + np.diag(noises), K[:N, N:])
+    covariance = K[N:, N:] - K[N:, :N] @ solved
+    f = rng.multivariate_normal(np.zeros(5), covariance, draws, method="cholesky")
+    y = f[:, 1:] + 0.1 * rng.normal(size=(draws, 4))
+    rho = np.array([np.corrcoef(f[:, 0], y[:, i])[0, 1] for i in range(4)])
+    error = np.abs(rho) / np.sqrt(draws)  # of −½ log(1 − ρ²), by the delta method
+    assert np.all(np.abs(alpha(Q[:4]) + np.log(1 - rho**2) / 2) < 4 * error)
+
+
+def test_pairs_are_needed() -> None:
+    with pytest.raises(ValueError, match="needs optimal pairs"):
+        build(condition(HYPERS, X, Y), None)

@@ -1,0 +1,79 @@
+"""Plans and tables of the speed benchmark, and one tiny measurement."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from optpair.bench import cores, peers, speed, tasks
+
+
+def text(renderable: object) -> str:
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def test_the_paper_setting() -> None:
+    settings = speed.Plan(paper=True).settings
+    assert (settings.sets, settings.pairs) == (10, 10)
+    assert (settings.candidates, settings.starts, settings.exploit) == (10_000, 1, 0.0)
+    hypers = speed.given_sets(tasks.gp_sample(4), 10)
+    assert np.shape(hypers.lengthscale) == (10, 4)
+    assert len(np.unique(np.asarray(hypers.lengthscale))) == 40
+
+
+def test_given_numbers_replace_defaults() -> None:
+    settings = speed.Plan(sets=3, pairs=2, candidates=64).settings
+    assert (settings.sets, settings.pairs, settings.candidates) == (3, 2, 64)
+
+
+def test_unknown_method() -> None:
+    with pytest.raises(ValueError, match="method must be one of jes"):
+        speed.Plan(method="jess")
+
+
+def test_a_tiny_measurement() -> None:
+    plan = speed.Plan(n=5, sets=1, pairs=2, candidates=32, repeats=2, paper=True)
+    timing = speed.warm(plan, 2)
+    assert len(timing.seconds) == 2
+    assert {"condition", "pairs", "maximise"} <= set(timing.stages)
+    assert sum(timing.stages.values()) <= 1.5 * timing.median
+    assert "whole ask" in text(speed.stage_table(timing))
+
+
+def test_ratios_are_to_the_first_line() -> None:
+    timings = [
+        speed.Timing("optpair jes", 6, [0.1, 0.2, 0.3]),
+        speed.Timing("other", 6, [1.0]),
+    ]
+    shown = text(speed.ask_table(speed.Plan(paper=True), timings))
+    lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "│" in line}
+    assert "5.0" in lines["other"]
+    assert "7.8" in lines["the paper's Table 1, on its authors' machine"]  # 1.56 / 0.2
+
+
+def test_peers_know_their_budgets() -> None:
+    names = [entry.name for entry in peers.entries(True, (0.3, 10.0, 0.01))]
+    assert any("10,000 raw" in name for name in names)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores cannot be chosen here")
+def test_pinned_processes_get_the_chosen_core() -> None:
+    before = cores.available()
+    with cores.pinned(before[-1:]):
+        code = "import os; print(sorted(os.sched_getaffinity(0)))"
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert shown.stdout.strip() == str(before[-1:])
+    assert cores.available() == before
+
+
+def test_more_cores_than_there_are() -> None:
+    with pytest.raises(ValueError, match="cores are available"):
+        cores.rerun(10_000)

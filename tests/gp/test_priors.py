@@ -1,0 +1,103 @@
+"""Prior densities of log x against SciPy's of x, with the Jacobian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from optpair.gp.priors import PAPER, Density, Gamma, LogNormal, LogUniform, Prior
+
+GRID = np.linspace(-8.0, 6.0, 57)
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def log_density(prior: Density, log_x: np.ndarray, d: int) -> np.ndarray:
+    return np.asarray(prior.log_density(jnp.asarray(log_x), d))
+
+
+# The density of log x is p(x)·x: the Jacobian is the last factor.
+@pytest.mark.parametrize(
+    ("prior", "d", "reference"),
+    [
+        (LogNormal(0.3, 0.7), 4, stats.lognorm(0.7, scale=np.exp(0.3))),
+        (LogNormal(0.3, 0.7, per_dimension=True), 4, stats.lognorm(0.7, scale=2 * np.exp(0.3))),
+        (Prior().lengthscale, 3, stats.lognorm(3**0.5, scale=np.exp(2**0.5) * 3**0.5)),
+        (Prior().outputscale, 3, stats.lognorm(0.7)),
+        (Prior().noise, 3, stats.lognorm(1.0, scale=np.exp(-4))),
+        (Gamma(2.5, 5.0), 2, stats.gamma(2.5, scale=1 / 5)),
+        (PAPER.lengthscale, 2, stats.gamma(2.5, scale=1 / 5)),
+    ],
+)
+def test_density_of_the_logarithm_carries_the_jacobian(
+    prior: Density, d: int, reference: stats.rv_continuous
+) -> None:
+    grid = GRID if not isinstance(prior, Gamma) else GRID[GRID < 4]
+    difference = log_density(prior, grid, d) - (reference.logpdf(np.exp(grid)) + grid)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-9)
+
+
+def test_gamma_has_the_papers_moments() -> None:
+    """Mean ½ and variance 0.1 of ℓ, by integrating the density of log ℓ."""
+    prior = PAPER.lengthscale
+    grid = np.linspace(-25, 5, 40_001)
+    density = np.exp(log_density(prior, grid, 2))
+    density /= integrate.trapezoid(density, grid)
+    x = np.exp(grid)
+    mean = integrate.trapezoid(x * density, grid)
+    assert mean == pytest.approx(0.5, rel=1e-6)
+    assert integrate.trapezoid((x - mean) ** 2 * density, grid) == pytest.approx(0.1, rel=1e-6)
+
+
+@pytest.mark.parametrize("prior", [LogUniform(1e-2, 1e2), PAPER.noise, PAPER.outputscale])
+def test_log_uniform_is_flat_inside_and_gone_soon_outside(prior: LogUniform) -> None:
+    low, high = np.log(prior.low), np.log(prior.high)
+    inside = np.linspace(low, high, 11)
+    np.testing.assert_array_equal(log_density(prior, inside, 2), 0.0)
+    outside = np.array([low - 10 * prior.edge, high + 10 * prior.edge])
+    np.testing.assert_allclose(log_density(prior, outside, 2), -50.0, rtol=1e-9)
+    # Each Gaussian edge carries ½·√2π·edge of mass.
+    grid = np.linspace(low - 2, high + 2, 200_001)
+    mass = integrate.trapezoid(np.exp(log_density(prior, grid, 2)), grid)
+    assert mass == pytest.approx(high - low + prior.edge * np.sqrt(2 * np.pi), rel=1e-6)
+    slope = jax.grad(lambda t: prior.log_density(t, 2))(jnp.array(low - 0.1))
+    assert float(slope) == pytest.approx(0.1 / prior.edge**2)
+
+
+@pytest.mark.parametrize("prior", [LogNormal(0.3, 0.7), LogNormal(0.3, 0.7, per_dimension=True)])
+def test_log_normal_starts_are_its_own_quantiles(prior: LogNormal) -> None:
+    loc = 0.3 + np.log(4) / 2 * prior.per_dimension
+    starts = np.asarray(prior.start(jnp.array([-2.0, 0.0, 1.0]), 4))
+    np.testing.assert_allclose(starts, loc + 0.7 * np.array([-2.0, 0.0, 1.0]))
+
+
+def test_other_starts_lie_where_the_density_does() -> None:
+    normal = jnp.linspace(-2.0, 2.0, 9)
+    uniform = np.asarray(PAPER.noise.start(normal, 2))
+    assert isinstance(PAPER.noise, LogUniform)
+    shares = (uniform - np.log(PAPER.noise.low)) / np.log(PAPER.noise.high / PAPER.noise.low)
+    np.testing.assert_allclose(shares, stats.norm.cdf(normal), atol=1e-12)
+    # Gamma: in order, and from one tail to the other.
+    gamma = np.exp(np.asarray(PAPER.lengthscale.start(normal, 2)))
+    assert np.all(np.diff(gamma) > 0)
+    assert stats.gamma(2.5, scale=0.2).cdf(gamma[0]) < 0.1
+    assert stats.gamma(2.5, scale=0.2).cdf(gamma[-1]) > 0.95
+
+
+def test_default_prior_is_the_documented_one() -> None:
+    prior = Prior()
+    assert prior.lengthscale == LogNormal(2**0.5, 3**0.5, per_dimension=True)
+    assert prior.outputscale == LogNormal(0.0, 0.7)
+    assert prior.noise == LogNormal(-4.0, 1.0)
+    assert (prior.mean_scale, prior.noise_floor) == (0.5, 1e-6)
+    assert PAPER.mean_scale == 0.0
+    assert PAPER.lengthscale == Gamma(2.5, 5.0)

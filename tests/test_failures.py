@@ -1,0 +1,143 @@
+"""The chance of success against its closed form, and what it does to an acquisition function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from optpair.acquisition.base import Acquisition
+from optpair.failures import AverageMean, SuccessChance, Weighted, fit_success
+from optpair.gp.inference import Data, Model
+from optpair.gp.posterior import Hyperparameters, condition
+from optpair.gp.priors import Prior
+from optpair.runtime import pytree
+
+D, SIZE = 2, 16
+RNG = np.random.default_rng(0)
+TOLD = RNG.uniform(0.0, 0.45, (6, D))
+FAILED = RNG.uniform(0.75, 1.0, (4, D))
+MODEL = Model("matern52", Prior(), (0, 1))
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def data(told: np.ndarray) -> Data:
+    X, mask = np.zeros((SIZE, D)), np.arange(SIZE) < len(told)
+    X[: len(told)] = told
+    y = np.where(mask, np.linspace(-5, 5, SIZE), 0.0)
+    return Data(*(jnp.asarray(v) for v in (X, y, np.full(SIZE, np.nan), mask)))
+
+
+@pytest.fixture(scope="module")
+def success() -> SuccessChance:
+    with jax.enable_x64(True):
+        return fit_success(MODEL, data(TOLD), FAILED)
+
+
+def chance(success: SuccessChance, points: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.jit(SuccessChance.evaluate)(success, jnp.asarray(points)))
+
+
+def test_lower_near_failures_than_near_what_was_told(success: SuccessChance) -> None:
+    there, here = chance(success, FAILED), chance(success, TOLD)
+    assert there.max() < here.min()
+    assert there.max() < 0.5 < here.min()
+    assert there.min() >= 0
+    assert here.max() <= 1
+
+
+def test_nothing_is_held_against_an_untried_place(success: SuccessChance) -> None:
+    """Many length scales away the label is N(1, a + σ²): Φ(1/√(a + σ²)), above ½."""
+    a, noise = float(success.labels.outputscale[0]), float(success.labels.noise[0])
+    far = chance(success, np.full((1, D), 1e4))[0]
+    assert far == pytest.approx(stats.norm.cdf(1 / np.sqrt(a + noise)), rel=1e-9)
+    assert far > 0.5
+
+
+def test_chance_is_that_of_a_regressed_label(success: SuccessChance) -> None:
+    """Labels ±1 about a mean of 1, by a textbook GP with the fitted hyperparameters."""
+    scale, a = np.asarray(success.labels.scale)[0], float(success.labels.outputscale[0])
+    noise = float(success.labels.noise[0])
+    rows = np.concatenate([TOLD, FAILED])
+    labels = np.array([1.0] * len(TOLD) + [-1.0] * len(FAILED))
+    points = np.random.default_rng(1).uniform(size=(10, D))
+
+    def k(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        u = np.sqrt(5 * np.sum(((A[:, None] - B) / scale) ** 2, -1))
+        return a * (1 + u + u**2 / 3) * np.exp(-u)
+
+    K = k(rows, rows) + noise * np.eye(len(rows))
+    mean = 1 + k(points, rows) @ np.linalg.solve(K, labels - 1)
+    variance = a - np.sum(k(points, rows) * np.linalg.solve(K, k(rows, points)).T, -1)
+    truth = stats.norm.cdf(mean / np.sqrt(variance + noise))
+    np.testing.assert_allclose(chance(success, points), truth, rtol=1e-6)
+
+
+def test_values_of_the_objective_play_no_part(success: SuccessChance) -> None:
+    other = data(TOLD)._replace(y=jnp.asarray(RNG.normal(size=SIZE)))
+    again = fit_success(MODEL, other, FAILED)
+    np.testing.assert_array_equal(chance(success, TOLD), chance(again, TOLD))
+
+
+def test_all_failed() -> None:
+    """Nothing told at all: every failure lowers its surroundings, and far away stays above ½."""
+    alone = fit_success(MODEL, data(TOLD[:0]), FAILED)
+    assert chance(alone, FAILED).max() < 0.5
+    assert chance(alone, np.full((1, D), 1e4))[0] > 0.5
+
+
+def test_slope_of_the_chance(success: SuccessChance) -> None:
+    points = np.concatenate([FAILED[:2], TOLD[:2], np.random.default_rng(2).uniform(size=(4, D))])
+    step = np.finfo(float).eps ** (1 / 3)
+    slopes = jax.jit(jax.grad(lambda X: jnp.sum(success.evaluate(X))))(jnp.asarray(points))
+    assert np.all(np.isfinite(slopes))
+    for i, e in enumerate(step * np.eye(D)):
+        numeric = (chance(success, points + e) - chance(success, points - e)) / (2 * step)
+        np.testing.assert_allclose(slopes[:, i], numeric, rtol=1e-5, atol=1e-7)
+
+
+@pytree
+@dataclass(frozen=True)
+class Plain(Acquisition):
+    """α(x) = level + x₀."""
+
+    level: jax.Array
+
+    def evaluate(self, X: jax.Array) -> jax.Array:
+        return self.level + X[:, 0]
+
+
+def test_weighting_is_a_product_or_a_sum_of_logarithms(success: SuccessChance) -> None:
+    points = np.random.default_rng(3).uniform(size=(8, D))
+    plain = Plain(jnp.asarray(2.0))
+    values, p = 2 + points[:, 0], chance(success, points)
+    assert p.min() < 0.5 < p.max()
+    product, total = (
+        Weighted(plain, success, is_log).evaluate(jnp.asarray(points)) for is_log in (False, True)
+    )
+    np.testing.assert_allclose(product, values * p, rtol=1e-9)
+    np.testing.assert_allclose(total, values + np.log(p), rtol=1e-9)
+
+
+def test_averaged_mean() -> None:
+    """m(x) averaged over sets; with failures about, what is gained over the worst times P."""
+    hypers = Hyperparameters([[0.3, 0.7], [0.2, 0.4]], [1.0, 2.0], [0.1, 0.01], [0.0, 1.0])
+    y = np.linspace(-1, 2, len(TOLD))
+    posterior = condition(hypers, TOLD, y)
+    points = np.random.default_rng(4).uniform(size=(8, D))
+    mean = posterior.predict(points)[0].mean(0)
+    worst = jnp.asarray(-1.0)
+    np.testing.assert_allclose(AverageMean(posterior, None, worst)(points), mean, rtol=1e-10)
+    sure = fit_success(MODEL, data(TOLD), FAILED)
+    expected = (mean + 1) * chance(sure, points)
+    np.testing.assert_allclose(AverageMean(posterior, sure, worst)(points), expected, rtol=1e-8)

@@ -1,0 +1,307 @@
+"""What may be told, what may not, and that a refusal changes nothing."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optpair.history import LARGEST, MOST_NOISE, History, Scaling
+from shell_cases import SPACE, point
+
+HERE = {"x": 0.5, "c": "a"}
+
+
+@pytest.fixture
+def history() -> History:
+    made = History(SPACE, "minimize")
+    made.tell(HERE, 2.0)
+    made.add(point(1))
+    return made
+
+
+def refused(history: History, kind: type[Exception], match: str, *args: Any, **kw: Any) -> None:
+    """The call fails with this message, and leaves the history as it was."""
+    before = json.dumps(history.to_json())
+    with pytest.raises(kind, match=match):
+        history.tell(*args, **kw)
+    assert json.dumps(history.to_json()) == before
+    assert history.observations().X.shape[0] == history.count("told")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "0.3",
+        b"0.3",
+        bytearray(b"3"),
+        True,
+        np.True_,
+        np.array(True),
+        1 + 2j,
+        np.complex128(1),
+        np.array(1 + 0j),
+        np.clongdouble(1),
+        np.array([1.0]),
+        np.array([[1.0]]),
+        np.ones(500),
+        np.array("0.3"),
+        np.array("0.3", dtype=object),
+        np.array(None),
+        np.ma.masked,
+        [1.0],
+        (1.0,),
+        {"value": 1.0},
+        object(),
+        jnp.ones(1),
+        lambda: 1.0,
+    ],
+    ids=repr,
+)
+def test_a_value_is_one_real_number(history: History, value: object) -> None:
+    refused(history, TypeError, "value must be one real number, not ", 1, value)
+    refused(history, TypeError, "value must be one real number, not ", point(3), value)
+
+
+def test_a_message_stays_short(history: History) -> None:
+    with pytest.raises(TypeError) as caught:
+        history.tell(1, np.ones(10_000))
+    assert len(str(caught.value)) < 200
+    with pytest.raises(ValueError, match="a int that cannot be shown"):
+        history.tell(1, 10**5000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        np.float32("nan"),
+        np.array(np.inf),
+        Decimal("NaN"),
+        Decimal("1e400"),
+        10**400,
+        -(10**400),
+        Fraction(10**400),
+        2 * LARGEST,
+        np.longdouble("1e4000"),
+    ],
+    ids=repr,
+)
+def test_a_value_is_finite(history: History, value: object) -> None:
+    refused(history, ValueError, r"value must be finite .* tell\(trial, failed=True\)", 1, value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        3.0,
+        Decimal(3),
+        Fraction(3),
+        np.int8(3),
+        np.uint64(3),
+        np.float16(3),
+        np.longdouble(3),
+        np.array(3.0),
+        np.array(3),
+        np.array(Decimal(3)),
+    ],
+    ids=repr,
+)
+def test_numbers_of_any_kind_are_taken(history: History, value: Any) -> None:
+    told = history.tell(1, value, noise_var=value)
+    assert (told.value, told.noise_var) == (3.0, 3.0)
+    assert type(told.value) is type(told.noise_var) is float
+
+
+def test_jax_scalars_are_taken_in_either_precision(history: History) -> None:
+    assert history.tell(1, jnp.asarray(0.5)).value == 0.5
+    with jax.enable_x64(True):
+        third = jnp.asarray(1 / 3)
+    assert history.tell(point(4), third).value == 1 / 3
+    assert history.tell(point(5), jnp.asarray(0.5, dtype=jnp.bfloat16)).value == 0.5
+
+
+@pytest.mark.parametrize("noise_var", [-1.0, -1e-300, math.nan, math.inf, 10**400])
+def test_noise_is_a_variance(history: History, noise_var: float) -> None:
+    refused(history, ValueError, "noise_var must be a finite", 1, 1.0, noise_var=noise_var)
+    refused(history, ValueError, "noise_var must be a finite", HERE, 1.0, noise_var=noise_var)
+
+
+def test_noise_is_a_number(history: History) -> None:
+    refused(history, TypeError, "noise_var must be one real", 1, 1.0, noise_var="0.1")
+    refused(history, TypeError, "noise_var must be one real", 1, 1.0, noise_var=[0.1])
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"x": 0.0}, "missing 'c'"),
+        ({"x": 0.0, "c": "a", "z": 1}, "unknown 'z'"),
+        ({"x": 1.5, "c": "a"}, "x must be from -1.0 to 1.0"),
+        ({"x": math.nan, "c": "a"}, "x must be a finite number"),
+        ({"x": 0.0, "c": "z"}, "c must be one of"),
+        ({}, "missing 'x', missing 'c'"),
+    ],
+)
+def test_parameters_must_fit(history: History, params: Any, match: str) -> None:
+    refused(history, ValueError, match, params, 1.0)
+    refused(history, ValueError, match, params, failed=True)
+
+
+def test_parameters_of_a_wrong_type(history: History) -> None:
+    refused(history, TypeError, "x must be a number", {"x": "0", "c": "a"}, 1.0)
+    refused(history, TypeError, "trial must be what ask", [("x", 0.0)], 1.0)
+    refused(history, TypeError, "trial must be what ask", None, 1.0)
+    refused(history, TypeError, "trial must be what ask", True, 1.0)
+    refused(history, TypeError, "trial must be what ask", 1.0, 1.0)
+
+
+def test_each_trial_ends_once(history: History) -> None:
+    trial = history[1]
+    history.tell(trial, 1.0)
+    refused(history, ValueError, r"trial 1 was already told \(value 1.0\)", trial, 2.0)
+    refused(history, ValueError, "trial 1 was already told", 1, failed=True)
+    with pytest.raises(ValueError, match="already told"):
+        history.cancel(trial)
+    history.tell(trial.params, 2.0)  # the way out that the message names
+    assert [t.value for t in history] == [2.0, 1.0, 2.0]
+
+
+def test_unknown_and_cancelled_trials(history: History) -> None:
+    trial = history[1]
+    refused(history, ValueError, "trial 7 is unknown here", 7, 1.0)
+    refused(history, ValueError, "trial -1 is unknown here", -1, 1.0)
+    history.cancel(trial)
+    refused(history, ValueError, "trial 1 is unknown here: never asked, or cancelled", trial, 1.0)
+    with pytest.raises(ValueError, match="unknown here"):
+        history.cancel(trial)
+    assert history.add(point(2)).id == 2  # an id is never used again
+
+
+def test_a_trial_of_another_history(history: History) -> None:
+    other = History(SPACE, "minimize")
+    other.add(HERE)
+    foreign = other.add({"x": 0.25, "c": "b"})
+    refused(history, ValueError, "trial 1 with .*0.25.* is of another optimizer", foreign, 1.0)
+
+
+def test_failed_trials_have_no_value(history: History) -> None:
+    refused(history, ValueError, "failed=True alone", 1, 1.0, failed=True)
+    refused(history, ValueError, "failed=True alone", 1, noise_var=1.0, failed=True)
+    refused(history, TypeError, "failed must be True or False", 1, failed="no")
+    refused(history, TypeError, r"tell\(trial, failed=True\)", 1)
+    assert history.tell(1, failed=np.True_).state == "failed"
+
+
+def test_params_cannot_be_changed(history: History) -> None:
+    mine = dict(HERE)
+    trial = history.tell(mine, 1.0)
+    mine["x"] = 9.0
+    params: Any = trial.params
+    for change in (
+        lambda: params.__setitem__("x", 9.0),
+        lambda: params.update(x=9.0),
+        lambda: params.pop("x"),
+        lambda: params.popitem(),
+        lambda: params.clear(),
+        lambda: params.setdefault("z", 1),
+        lambda: params.__delitem__("x"),
+        lambda: params.__ior__({"x": 9.0}),
+    ):
+        with pytest.raises(TypeError, match=r"read-only; change a copy: dict\(trial.params\)"):
+            change()
+    assert trial.params == HERE
+    assert json.loads(json.dumps(trial.params)) == HERE
+    assert type(dict(trial.params)) is dict
+
+
+def test_trials_travel(history: History) -> None:
+    trial = history[1]
+    for same in (pickle.loads(pickle.dumps(trial)), copy.deepcopy(trial), copy.copy(trial)):
+        assert same == trial
+        assert hash(same) == hash(trial)
+    assert history.tell(pickle.loads(pickle.dumps(trial)), 1.0).value == 1.0
+
+
+def test_json_and_back(history: History) -> None:
+    history.tell(1, failed=True)
+    history.tell(point(2), 1e-300, noise_var=0.0)
+    history.cancel(history.add(point(3)))
+    history.add(point(4))
+    document = json.loads(json.dumps(history.to_json()))
+    again = History.from_json(document)
+    assert list(again) == list(history)
+    assert again.to_json() == history.to_json()
+    for name in ("X", "y", "noise_var", "pending", "failed"):
+        left, right = (getattr(h.observations(), name) for h in (again, history))
+        assert left.tobytes() == right.tobytes()
+    assert again.add(point(5)).id == history.add(point(5)).id == 5
+
+
+def test_the_engine_maximises() -> None:
+    low, high = History(SPACE, "minimize"), History(SPACE, "maximize")
+    for i, value in enumerate([3.0, 1.0, 2.0]):
+        low.tell(point(i), value)
+        high.tell(point(i), -value)
+    assert low.observations().y.tolist() == high.observations().y.tolist() == [-3.0, -1.0, -2.0]
+    assert low.best_observed() == low[1]
+    assert high.best_observed() == high[1]
+    assert History(SPACE, "minimize").best_observed() is None
+
+
+@pytest.mark.parametrize("direction", ["min", "", None, 1, ["minimize"], np.array(["minimize"])])
+def test_directions(direction: Any) -> None:
+    with pytest.raises(ValueError, match="direction must be 'minimize' or 'maximize', not"):
+        History(SPACE, direction)
+
+
+@pytest.mark.parametrize("space", [None, {"x": (0, 1)}, "x"])
+def test_spaces(space: Any) -> None:
+    with pytest.raises(TypeError, match=r"space must be a Space, like Space\(\{'x': Float\(0, 1\)"):
+        History(space, "minimize")
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [1.0],
+        [0.0, 0.0],
+        [5.0] * 9,
+        [0.1 + 0.2, 0.3],  # round-off
+        [1e300, -1e300, 0.0],
+        [1e300, 1e-300],
+        [1e-300, 3e-300],
+        [5e-324, 0.0],
+        [1.0, 2.0, 4.0],
+    ],
+)
+def test_scaling_takes_values_of_any_size(y: list[float]) -> None:
+    values = np.array(y)
+    scaling = Scaling.of(values)
+    z = scaling.standardise(values)
+    assert np.all(np.abs(z) <= 3)
+    assert scaling.scale > 0
+    largest = np.max(np.abs(values))
+    np.testing.assert_allclose(scaling.restore(z), values, rtol=1e-12, atol=1e-12 * largest)
+    for noise_var in (0.0, 1e-300, 1.0, 1e300):
+        assert 0 <= scaling.variance(np.array([noise_var]))[0] <= MOST_NOISE
+
+
+def test_scaling_is_mean_and_deviation() -> None:
+    scaling = Scaling.of(np.array([1.0, 3.0]))
+    assert (scaling.loc, scaling.scale) == (2.0, 1.0)
+    assert scaling.variance(np.array([np.nan, 4.0])).tolist()[1] == 4.0
+    assert np.isnan(scaling.variance(np.array([np.nan]))[0])  # unknown stays unknown

@@ -1,0 +1,335 @@
+"""Ask and tell: every odd history gets an answer or a clear error."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import threading
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optpair import (
+    Belief,
+    Categorical,
+    Float,
+    Hyperparameters,
+    Int,
+    Optimizer,
+    Recommendation,
+    Settings,
+    Space,
+)
+from shell_cases import KNOWN, SPACE, TINY, cheap, filled, jes, objective, point
+
+EXPLOIT = Settings(**TINY, exploit=1.0)  # one function less to compile
+
+
+def sound(optimizer: Optimizer) -> tuple[Recommendation, Belief]:
+    """Everything can be asked of it, and every number is finite."""
+    for _ in range(2):
+        SPACE.check(optimizer.ask().params)
+    answer, belief = optimizer.recommend(), optimizer.belief()
+    SPACE.check(answer.params)
+    numbers = [answer.mean, answer.std, *answer.interval, belief.next_gain, belief.gap]
+    assert all(type(number) is float for number in numbers)
+    assert np.isfinite(numbers).all()
+    assert answer.interval[0] <= answer.mean <= answer.interval[1]
+    assert min(answer.std, belief.next_gain, belief.gap) >= 0
+    assert belief.values.dtype == np.float64
+    assert belief.values.shape == (len(belief.params),) == (6,)
+    assert np.isfinite(belief.values).all()
+    assert belief.recommendation == answer  # one question, one answer
+    assert optimizer.belief().values.tolist() == belief.values.tolist()
+    return answer, belief
+
+
+def test_nothing_told() -> None:
+    optimizer = jes()
+    for question in (optimizer.recommend, optimizer.belief):
+        with pytest.raises(ValueError, match="no trial has a value yet; tell at least one value"):
+            question()
+    optimizer.ask()
+    with pytest.raises(ValueError, match="no trial has a value yet"):
+        optimizer.recommend()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0],
+        [1.0, 2.0],
+        [5.0] * 5,
+        [0.0] * 5,
+        [1e300, -1e300, 5e299, 0.0, 2e299],
+        [1e-300, 3e-300, 2e-300, 0.0, 1e-301],
+        [1e300, 1e-300, 1.0, -2.0, 3.0],
+        [5e-324, 0.0, 0.0, 5e-324, 0.0],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("noise_var", [None, 0.0, 1e-300, 1e300])
+def test_values_of_any_size(values: list[float], noise_var: float | None) -> None:
+    answer, _ = sound(filled(jes(), values, noise_var=noise_var))
+    assert answer.observed.value == min(values)
+    largest = max(map(abs, values))
+    if noise_var is None and len(values) > 2 and largest > 1e-307:
+        assert 1e-3 < answer.std / largest < 10  # nothing was lost on the way back
+
+
+@pytest.mark.parametrize("noise_var", [None, 0.0])
+def test_two_hundred_copies_of_one_point(noise_var: float | None) -> None:
+    optimizer = cheap(settings=EXPLOIT)
+    for i in range(200):
+        optimizer.tell({"x": 0.5, "c": "a"}, float(i % 2), noise_var=noise_var)
+    SPACE.check(optimizer.ask().params)
+    answer = optimizer.recommend()
+    assert all(map(math.isfinite, [answer.mean, answer.std, *answer.interval]))
+    assert optimizer.recommend() == answer
+
+
+def test_every_trial_failed() -> None:
+    optimizer = cheap()
+    for _ in range(12):
+        optimizer.tell(optimizer.ask(), failed=True)
+    SPACE.check(optimizer.ask().params)
+    with pytest.raises(ValueError, match="no trial has a value yet: all 12 that ended have failed"):
+        optimizer.recommend()
+
+
+def test_points_are_not_repeated_after_a_failure() -> None:
+    optimizer = cheap()
+    optimizer.tell(optimizer.ask(), failed=True)
+    points = [optimizer.ask().params["x"] for _ in range(8)]
+    assert len(set(points)) == 8
+
+
+def test_most_trials_failed() -> None:
+    optimizer = cheap(settings=EXPLOIT)
+    for i in range(10):
+        trial = optimizer.ask()
+        if trial.params["x"] < 0.25 and i > 2:
+            optimizer.tell(trial, failed=True)
+        else:
+            optimizer.tell(trial, float(i))
+    assert any(trial.state == "failed" for trial in optimizer.trials)
+    SPACE.check(optimizer.recommend().params)
+
+
+def test_many_asked_before_any_told() -> None:
+    optimizer = cheap()
+    trials = [optimizer.ask() for _ in range(10)]
+    assert len({trial.params["x"] for trial in trials}) == 10
+    for trial in reversed(trials):
+        optimizer.tell(trial.id, objective(dict(trial.params)))
+    assert [t.id for t in optimizer.trials] == list(range(10))
+    assert {t.state for t in optimizer.trials} == {"told"}
+
+
+def test_pending_points_are_accounted_for() -> None:
+    optimizer = cheap(settings=Settings(**TINY, exploit=0.0))
+    filled(optimizer, [objective(point(i)) for i in range(6)])
+    trials = [optimizer.ask() for _ in range(5)]
+    # Were they ignored, all would be one point; under noise, one may come twice.
+    assert len({(round(t.params["x"], 3), t.params["c"]) for t in trials}) >= 4
+
+
+def test_points_of_the_users_own_come_first() -> None:
+    optimizer = filled(cheap(), [objective(point(i)) for i in range(6)])
+    trial = optimizer.ask()
+    assert trial.id == 6
+    assert optimizer.info.kind != "design"  # enough was told
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space({"a": Categorical(["x", "y", "z"]), "b": Categorical([True, None])}),
+        Space({"m": Int(1, 3), "n": Int(1, 1000, log=True)}),
+    ],
+    ids=["categories", "ints"],
+)
+def test_spaces_without_a_float(space: Space) -> None:
+    optimizer = cheap(space=space, settings=EXPLOIT)
+    for i in range(9):  # there are six points in the first: some come twice
+        trial = optimizer.ask()
+        assert space.check(trial.params) == trial.params
+        optimizer.tell(trial, float(i % 4))
+    space.check(optimizer.recommend().params)
+
+
+def test_other_trials_are_refused_and_nothing_changes() -> None:
+    optimizer, other = cheap(), cheap(seed=1)
+    trial, foreign = optimizer.ask(), other.ask()
+    gone = optimizer.ask()
+    optimizer.cancel(gone)
+    before = json.dumps(optimizer._to_json())
+    with pytest.raises(ValueError, match="is of another optimizer"):
+        optimizer.tell(foreign, 1.0)
+    with pytest.raises(ValueError, match="never asked, or cancelled"):
+        optimizer.tell(gone, 1.0)
+    with pytest.raises(ValueError, match="never asked, or cancelled"):
+        optimizer.cancel(gone)
+    with pytest.raises(TypeError, match="value must be one real number"):
+        optimizer.tell(trial, [1.0])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="x must be from"):
+        optimizer.tell({"x": 2.0, "c": "a"}, 1.0)
+    assert json.dumps(optimizer._to_json()) == before
+    optimizer.tell(trial, jnp.asarray(0.5))
+    with pytest.raises(ValueError, match="already told"):
+        optimizer.tell(trial, 0.5)
+
+
+def test_an_ask_that_breaks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimizer = cheap()
+    expected = cheap().ask()
+
+    def stop(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(optimizer._engine), "_design", stop)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.ask()
+    assert optimizer.trials == ()
+    assert optimizer.ask() == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind"),
+    [
+        ("seed", "0", TypeError),
+        ("seed", -1, ValueError),
+        ("seed", 1.0, TypeError),
+        ("settings", {"sets": 3}, TypeError),
+        ("settings", Settings, TypeError),
+        ("acquisition", "pi", ValueError),
+        ("acquisition", None, ValueError),
+        ("acquisition", ["jes"], ValueError),
+        ("hyperparameters", "mcmc", ValueError),
+        ("hyperparameters", None, ValueError),
+        ("hyperparameters", np.ones(3), ValueError),
+        ("hyperparameters", {"lengthscale": 1}, ValueError),
+        ("direction", "max", ValueError),
+        ("direction", None, ValueError),
+    ],
+)
+def test_options(option: str, value: object, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=f"{option} must be"):
+        Optimizer(SPACE, **{option: value})  # type: ignore[arg-type]
+
+
+def test_spaces() -> None:
+    for space in (None, {"x": Float(0, 1)}, "x"):
+        with pytest.raises(TypeError, match="space must be a Space"):
+            Optimizer(space)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
+def test_known_hyperparameters_must_fit_the_space(make: Any) -> None:
+    ones = make([1.0])
+    with pytest.raises(ValueError, match="3 length scales a set, but the space has 2 parameters"):
+        Optimizer(SPACE, hyperparameters=Hyperparameters(make([[1.0, 1, 1]]), ones, ones, ones))
+    with pytest.raises(ValueError, match="shape"):
+        Optimizer(SPACE, hyperparameters=Hyperparameters(make([1.0, 1]), ones, ones, ones))
+    with pytest.raises(ValueError, match="shape"):
+        Optimizer(SPACE, hyperparameters=Hyperparameters(make([[1.0, 1]]), ones, make(1.0), ones))
+    with pytest.raises(ValueError, match="positive"):
+        Optimizer(SPACE, hyperparameters=Hyperparameters(make([[1.0, 1]]), -ones, ones, ones))
+
+
+def test_known_hyperparameters_are_copied() -> None:
+    lengths = np.array([[0.4, 1.0]])
+    optimizer = cheap(hyperparameters=replace(KNOWN, lengthscale=lengths))
+    lengths[:] = -1.0
+    assert optimizer.configuration["hyperparameters"] == cheap().configuration["hyperparameters"]
+
+
+@pytest.mark.parametrize("seed", [0, 2**200, np.int64(3)])
+def test_seeds(seed: int) -> None:
+    first, second = cheap(seed).ask(), cheap(seed).ask()
+    assert first == second
+    assert Optimizer(SPACE, seed=seed).seed == int(seed)
+    assert Optimizer(SPACE).seed != Optimizer(SPACE).seed
+
+
+def test_questions_do_not_change_what_is_asked() -> None:
+    plain, curious = (filled(jes(), [1.0, 0.5, 2.0]) for _ in range(2))
+    for i in range(3):
+        curious.recommend()
+        curious.belief()
+        left, right = plain.ask(), curious.ask()
+        assert left == right
+        for optimizer in (plain, curious):
+            optimizer.tell(i + 3, 0.1 * i)
+    assert plain.recommend() == curious.recommend()
+
+
+def test_threads_share_one_optimizer() -> None:
+    optimizer = cheap(settings=Settings(**{**TINY, "initial": 1000}))
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for i in range(25):
+                trial = optimizer.ask()
+                if i % 5 == 4:
+                    optimizer.cancel(trial)
+                else:
+                    optimizer.tell(trial, objective(dict(trial.params)))
+                assert trial.id not in {t.id for t in optimizer.trials if t.state == "pending"}
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(optimizer.trials) == 80
+    assert len({trial.params["x"] for trial in optimizer.trials}) == 80  # no suggestion twice
+    assert all(trial.value == objective(dict(trial.params)) for trial in optimizer.trials)
+
+
+def test_copies_and_pickles_continue() -> None:
+    optimizer = filled(jes(), [1.0, 0.5, 2.0])
+    optimizer.ask()
+    copies = [copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))]
+    expected = optimizer.ask()
+    assert [made.ask() for made in copies] == [expected, expected]
+
+
+def test_what_a_person_reads() -> None:
+    optimizer = filled(cheap(), [1.0, 0.5, 2.0])
+    optimizer.ask()
+    text = repr(optimizer)
+    assert text.startswith("<Optimizer: minimize x in Float(")
+    assert text.endswith("trials: 1 pending, 3 told, 0 failed; seed 0>")
+    recommendation = optimizer.recommend()
+    first, second, third = str(recommendation).splitlines()
+    assert first == f"recommended    x = {recommendation.params['x']!r}, c = 'b'"
+    assert second.startswith(f"predicted      {recommendation.mean:.6g}, 95 % interval ")
+    assert third == f"best observed  0.5 in trial 1: x = {point(1)['x']!r}, c = 'b'"
+
+
+def test_what_a_person_reads_of_a_belief() -> None:
+    belief = filled(jes(), [1.0, 0.5, 2.0]).belief()
+    lines = str(belief).splitlines()
+    assert len(lines) == 5
+    assert lines[3].startswith("optimum ")
+    assert lines[4].endswith(f"{belief.next_gain:.3g} nats")
+
+
+def test_known_is_what_it_says() -> None:
+    """One value, known hyperparameters: the posterior in closed form, in the user's units."""
+    optimizer = cheap(direction="maximize", hyperparameters=KNOWN)
+    optimizer.tell({"x": 0.0, "c": "a"}, 2.0, noise_var=0.25)
+    answer = optimizer.recommend()
+    assert answer.mean == pytest.approx(2.0 / 1.25, rel=1e-6)
+    assert answer.std == pytest.approx(math.sqrt(1 - 1 / 1.25), rel=1e-6)

@@ -1,0 +1,296 @@
+"""Files: whole or untouched, and never trusted."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optpair import Optimizer, Settings, saving
+from optpair.engine import State
+from optpair.gp.inference import Chains
+from optpair.gp.priors import PAPER, Gamma, Prior
+from shell_cases import CHEAP, SPACE, cheap, filled, jes, point
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """What a marginal optimiser with every kind of trial saves."""
+    optimizer = filled(jes(), [1.0, 2.0, 0.5])
+    optimizer.tell(point(3), 1.5, noise_var=0.1)
+    optimizer.ask()
+    optimizer.tell(point(4), failed=True)
+    made: dict[str, Any] = json.loads(
+        json.dumps({"format": "optpair", "version": 1, **optimizer._to_json()})
+    )
+    assert made["state"]["chains"] is not None
+    return made
+
+
+def load(tmp_path: Path, content: object) -> Optimizer:
+    path = tmp_path / "run.json"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return Optimizer.load(path)
+
+
+def test_the_document_itself_loads(tmp_path: Path, document: dict[str, Any]) -> None:
+    again = load(tmp_path, document)
+    assert {"format": "optpair", "version": 1, **again._to_json()} == document
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b" ",
+        b"\x00\x01\x02",
+        b"\xff\xfe\x80",
+        b"PK\x03\x04 a zip",
+        b"{",
+        b"not json",
+        b"[" * 100_000,
+        b'{"format": "optpair", "version": 1, "seed": ' + b"9" * 5000 + b"}",
+        b'{"format": "optpair", "version": 1, "seed": NaN}',
+        b'{"format": "optpair", "version": 1, "seed": 1e999}',
+    ],
+    ids=range(11),
+)
+def test_what_is_no_json(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"run\.json is damaged, or no saved optimizer: "):
+        load(tmp_path, content)
+
+
+@pytest.mark.parametrize("content", [[], {}, 3, None, "optpair", {"format": "other"}, [1, 2]])
+def test_foreign_json(tmp_path: Path, content: object) -> None:
+    with pytest.raises(ValueError, match=r"run\.json is JSON, but no saved optimizer"):
+        load(tmp_path, json.dumps(content))
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_other_versions(tmp_path: Path, document: dict[str, Any], version: object) -> None:
+    with pytest.raises(ValueError, match=r"run\.json has version .* this release reads version 1"):
+        load(tmp_path, {**document, "version": version})
+
+
+def test_truncation_anywhere(tmp_path: Path, document: dict[str, Any]) -> None:
+    text = json.dumps(document)
+    for cut in np.linspace(0, len(text) - 1, 50).astype(int):
+        with pytest.raises(ValueError, match=r"run\.json is damaged"):
+            load(tmp_path, text[:cut])
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.json"):
+        Optimizer.load(tmp_path / "nowhere.json")
+
+
+Edit = Callable[[dict[str, Any]], object]
+EDITS: dict[str, Edit] = {
+    "value is NaN": lambda d: d["trials"][0].update(value=float("nan")),
+    "value is text": lambda d: d["trials"][0].update(value="1.0"),
+    "value is missing": lambda d: d["trials"][0].pop("value"),
+    "value of a pending trial": lambda d: d["trials"][4].update(value=1.0),
+    "value of a failed trial": lambda d: d["trials"][5].update(value=1.0),
+    "negative noise": lambda d: d["trials"][0].update(noise_var=-1.0),
+    "out of range": lambda d: d["trials"][0]["params"].update(x=2.0),
+    "unknown parameter": lambda d: d["trials"][0]["params"].update(z=2.0),
+    "unknown category": lambda d: d["trials"][0]["params"].update(c="z"),
+    "duplicated id": lambda d: d["trials"][1].update(id=0),
+    "negative id": lambda d: d["trials"][0].update(id=-1),
+    "bool id": lambda d: d["trials"][1].update(id=True),
+    "unknown state": lambda d: d["trials"][0].update(state="lost"),
+    "next is taken": lambda d: d.update(next=2),
+    "negative count": lambda d: d.update(asked=-1),
+    "huge count": lambda d: d.update(asked=10**20),
+    "negative seed": lambda d: d.update(seed=-1),
+    "no space": lambda d: d.pop("space"),
+    "another space": lambda d: d["space"]["parameters"].pop(),
+    "direction": lambda d: d.update(direction="up"),
+    "acquisition": lambda d: d.update(acquisition=["jes"]),
+    "hyperparameters": lambda d: d.update(hyperparameters="best"),
+    "unknown setting": lambda d: d["settings"].update(colour=1),
+    "no sets": lambda d: d["settings"].update(sets=0),
+    "other sets": lambda d: d["settings"].update(sets=4),
+    "unknown density": lambda d: d["settings"]["prior"]["noise"].update(density="Cauchy"),
+    "text in a prior": lambda d: d["settings"]["prior"]["noise"].update(scale="1"),
+    "mode without chains": lambda d: d.update(hyperparameters="map"),
+    "more told than there are": lambda d: d["state"].update(told=99),
+    "no scaling": lambda d: d["state"].update(scaling=None),
+    "zero scale": lambda d: d["state"]["scaling"].update(scale=0.0),
+    "no chains": lambda d: d["state"].update(chains=None),
+    "shape of theta": lambda d: d["state"]["theta"].pop(),
+    "ragged theta": lambda d: d["state"]["theta"][0].pop(),
+    "shape of recent": lambda d: d["state"]["chains"]["recent"][0].pop(),
+    "negative step size": lambda d: d["state"]["chains"].update(step_size=-1.0),
+    "null in a position": lambda d: d["state"]["chains"]["position"][0].__setitem__(0, None),
+    "a missing array": lambda d: d["state"]["chains"].pop("inverse_mass"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_edited_by_hand(tmp_path: Path, document: dict[str, Any], name: str) -> None:
+    edited = copy.deepcopy(document)
+    EDITS[name](edited)
+    with pytest.raises(ValueError, match=r"run\.json is damaged.*: ..."):
+        load(tmp_path, edited)
+
+
+def spots(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place of a document, as a container and a key; of long lists, the first two."""
+    keys = list(node) if isinstance(node, dict) else range(min(len(node), 2))
+    for key in keys:
+        yield node, key
+        if isinstance(node[key], dict | list):
+            yield from spots(node[key])
+
+
+def test_no_edit_gets_another_error(tmp_path: Path, document: dict[str, Any]) -> None:
+    """Each place of the document replaced by each odd thing: loads, or a ValueError."""
+    work, tried = copy.deepcopy(document), 0
+    for node, key in list(spots(work)):
+        kept = node[key]
+        for odd in (None, -1, 0.5, True, 10**400, "x", [], {}, [[None]], {"a": 1}):
+            node[key] = odd
+            tried += 1
+            try:
+                load(tmp_path, work)
+            except ValueError as error:
+                assert "run.json" in str(error)  # noqa: PT017
+        node[key] = kept
+    assert work == document
+    assert tried > 1000
+
+
+def test_priors_and_known_hyperparameters(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    settings = Settings(prior=Prior(lengthscale=Gamma(2.0, 3.0), mean_scale=0.1))
+    for given in (settings, Settings(prior=PAPER)):
+        Optimizer(SPACE, seed=2**200, settings=given).save(path)
+        again = Optimizer.load(path)
+        assert again._engine.settings == given
+        assert again.seed == 2**200
+    cheap().save(path)
+    np.testing.assert_array_equal(
+        Optimizer.load(path)._engine.hyperparameters.lengthscale,
+        CHEAP["hyperparameters"].lengthscale,
+    )
+
+
+def test_a_density_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
+    class Mine(Gamma):
+        pass
+
+    optimizer = Optimizer(SPACE, settings=Settings(prior=Prior(noise=Mine(1.0, 1.0))))
+    with pytest.raises(TypeError, match="cannot be saved, only LogNormal, Gamma, LogUniform"):
+        optimizer.save(tmp_path / "run.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_chains_that_the_data_rule_out(tmp_path: Path, document: dict[str, Any]) -> None:
+    chains = document["state"]["chains"]
+    chains["log_density"][1] = None
+    try:
+        state = load(tmp_path, document)._state
+    finally:
+        chains["log_density"][1] = 0.0
+    assert isinstance(state.chains, Chains)
+    assert np.asarray(state.chains.log_density)[1] == -np.inf
+    assert saving.state_to_json(state)["chains"]["log_density"][1] is None
+
+
+def test_a_broken_state_does_not_cost_the_history(tmp_path: Path) -> None:
+    optimizer = filled(jes(), [1.0, 2.0])
+    optimizer._state = State(2, None, np.full((3, 5), np.nan))
+    optimizer.save(tmp_path / "run.json")
+    assert Optimizer.load(tmp_path / "run.json").trials == optimizer.trials
+
+
+def test_places_that_are_none(tmp_path: Path) -> None:
+    optimizer = cheap()
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing; make it first"):
+        optimizer.save(tmp_path / "missing" / "run.json")
+    with pytest.raises(IsADirectoryError, match="it is a folder; name a file in it"):
+        optimizer.save(tmp_path)
+    for odd in (None, 3.5, ["run.json"]):
+        with pytest.raises(TypeError):
+            optimizer.save(odd)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> int:
+        raise PermissionError(13, "Permission denied", str(args[0]))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        cheap().save(tmp_path / "run.json")
+    assert "run.json" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_save_cut_off_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    path, optimizer = tmp_path / "run.json", cheap()
+    optimizer.save(path)
+    before = path.read_bytes()
+    optimizer.tell(point(0), 1.0)
+
+    def stop(*args: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, stop)
+        with pytest.raises(type(error)):
+            optimizer.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    optimizer.save(path)
+    assert Optimizer.load(path).trials == optimizer.trials
+
+
+def test_two_saves_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    optimizers = [filled(cheap(seed), [1.0] * 20) for seed in range(2)]
+    threads = [
+        threading.Thread(target=lambda o=o: [o.save(path) for _ in range(30)]) for o in optimizers
+    ]
+    for thread in threads:
+        thread.start()
+    optimizers[0].save(path)
+    seen = {Optimizer.load(path).seed for _ in range(50)}
+    for thread in threads:
+        thread.join()
+    assert seen <= {0, 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
+def test_modes_and_links_survive(tmp_path: Path) -> None:
+    path, link = tmp_path / "run.json", tmp_path / "link.json"
+    optimizer = cheap()
+    umask = os.umask(0o022)
+    try:
+        optimizer.save(path)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    path.chmod(0o640)
+    link.symlink_to(path)
+    optimizer.tell(point(0), 1.0)
+    optimizer.save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert len(Optimizer.load(path).trials) == 1
