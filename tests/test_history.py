@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optpair.history import LARGEST, MOST_NOISE, History, Scaling
+from optpair.history import LARGEST, History
 from shell_cases import SPACE, point
 
 HERE = {"x": 0.5, "c": "a"}
@@ -272,36 +272,3 @@ def test_directions(direction: Any) -> None:
 def test_spaces(space: Any) -> None:
     with pytest.raises(TypeError, match=r"space must be a Space, like Space\(\{'x': Float\(0, 1\)"):
         History(space, "minimize")
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
-        [1.0],
-        [0.0, 0.0],
-        [5.0] * 9,
-        [0.1 + 0.2, 0.3],  # round-off
-        [1e300, -1e300, 0.0],
-        [1e300, 1e-300],
-        [1e-300, 3e-300],
-        [5e-324, 0.0],
-        [1.0, 2.0, 4.0],
-    ],
-)
-def test_scaling_takes_values_of_any_size(y: list[float]) -> None:
-    values = np.array(y)
-    scaling = Scaling.of(values)
-    z = scaling.standardise(values)
-    assert np.all(np.abs(z) <= 3)
-    assert scaling.scale > 0
-    largest = np.max(np.abs(values))
-    np.testing.assert_allclose(scaling.restore(z), values, rtol=1e-12, atol=1e-12 * largest)
-    for noise_var in (0.0, 1e-300, 1.0, 1e300):
-        assert 0 <= scaling.variance(np.array([noise_var]))[0] <= MOST_NOISE
-
-
-def test_scaling_is_mean_and_deviation() -> None:
-    scaling = Scaling.of(np.array([1.0, 3.0]))
-    assert (scaling.loc, scaling.scale) == (2.0, 1.0)
-    assert scaling.variance(np.array([np.nan, 4.0])).tolist()[1] == 4.0
-    assert np.isnan(scaling.variance(np.array([np.nan]))[0])  # unknown stays unknown

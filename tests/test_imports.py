@@ -16,6 +16,7 @@ FLOW = (
     "cube",
     "space",
     "history",
+    "scaling",
     "gp",
     "settings",
     "maximize",

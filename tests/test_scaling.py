@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from optpair.scaling import Scaling
+from optpair.scaling import MOST_NOISE, Scaling
 
 RNG = np.random.default_rng(0)
 HEAVY = np.concatenate([RNG.normal(0.9, 0.03, 40), RNG.uniform(0.1, 0.7, 15)])
@@ -60,3 +60,38 @@ def test_many_equal_values_still_leave_a_knee() -> None:
 
 def test_restoring_far_below_stays_finite() -> None:
     assert np.isfinite(Scaling.of(HEAVY).restore(-1e6))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [1.0],
+        [0.0, 0.0],
+        [5.0] * 9,
+        [0.1 + 0.2, 0.3],  # round-off
+        [1e300, -1e300, 0.0],
+        [1e300, 1e-300],
+        [1e-300, 3e-300],
+        [5e-324, 0.0],
+        [1.0, 2.0, 4.0],
+    ],
+)
+@pytest.mark.parametrize("warp", [True, False])
+def test_degenerate_and_huge_values(y: list[float], warp: bool) -> None:
+    values = np.array(y)
+    scaling = Scaling.of(values, warp)
+    z = scaling.standardise(values)
+    assert np.all(np.abs(z) <= 3)
+    assert scaling.scale > 0
+    largest = np.max(np.abs(values))
+    np.testing.assert_allclose(scaling.restore(z), values, rtol=1e-12, atol=1e-12 * largest)
+    for noise_var in (0.0, 1e-300, 1.0, 1e300):
+        assert 0 <= scaling.variance(np.array([noise_var]), values[:1])[0] <= MOST_NOISE
+
+
+def test_without_the_warp_it_is_mean_and_deviation() -> None:
+    scaling = Scaling.of(np.array([1.0, 3.0]), warp=False)
+    assert (scaling.loc, scaling.scale, scaling.knee) == (2.0, 1.0, None)
+    variance = scaling.variance(np.array([np.nan, 4.0]), np.array([1.0, 3.0]))
+    assert np.isnan(variance[0])  # unknown stays unknown
+    assert variance[1] == 4.0

@@ -344,12 +344,14 @@ class Engine:
         """Optimal pairs where they are needed, and the posterior with pending points in it."""
         settings = self.settings
         path_key, optima_key, noise_key = jax.random.split(key, 3)
-        stars = None
+        stars, pairs = None, pairs or REGISTRY[self.acquisition].uses_pairs
+        if not pairs and len(observations.pending) == 0:
+            return None, surrogate.posterior
         with info.stage("pairs"):
             paths = gp_paths.sample(
                 path_key, surrogate.posterior, paths=settings.pairs, features=settings.features
             )
-            if pairs or REGISTRY[self.acquisition].uses_pairs:
+            if pairs:
                 stars = wait(
                     optima(
                         optima_key,
