@@ -130,10 +130,25 @@ def test_the_value_never_falls(function: Callable[[jax.Array], jax.Array]) -> No
         ]
     )
     last = np.asarray(function(jnp.asarray(X)))
-    for steps in (1, 2, 4, 12):
+    for steps in (1, 4, 12):
         _, value = ascended(function, X, steps)
         assert np.all(value >= last)
         last = value
+
+
+def test_a_first_step_that_overshoots_is_refused() -> None:
+    """However small the fall is: a faint bowl, from starts nearer its top than the first radius."""
+
+    def faint(x: jax.Array) -> jax.Array:
+        return 1e-9 * bowl(x)
+
+    X = np.array([0.3, 0.62, 0.5]) + np.random.default_rng(10).uniform(-0.02, 0.02, (STARTS, D))
+    first = np.asarray(faint(jnp.asarray(X)))
+    x, value = ascended(faint, X, 1)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_allclose(value, first, rtol=1e-12)
+    _, value = ascended(faint, X, 30)
+    assert np.all(value > 1e-3 * first)  # and it does get there
 
 
 def test_only_free_columns_move() -> None:
@@ -144,10 +159,10 @@ def test_only_free_columns_move() -> None:
 
 
 def test_a_start_at_the_optimum_stays() -> None:
-    X = np.array([[0.3, 0.62, 0.5]])
-    x, value = ascended(bowl, X, 10)
+    X = np.tile([[0.3, 0.62, 0.5]], (STARTS, 1))
+    x, value = ascended(bowl, X, 80)
     np.testing.assert_array_equal(x, X)
-    assert value == [0.0]
+    np.testing.assert_array_equal(value, 0.0)
 
 
 def test_leading_axes_are_climbed_on_their_own() -> None:
@@ -172,7 +187,7 @@ def test_ascent_survives_nan_beyond_a_cliff() -> None:
     np.testing.assert_allclose(x, np.tile([0.3, 0.62, 0.5], (STARTS, 1)), atol=1e-3)
 
 
-@pytest.mark.parametrize("points", [1, BLOCK, 3 * BLOCK - 7])
+@pytest.mark.parametrize("points", [1, 3 * BLOCK - 7])
 def test_screening_is_direct_evaluation(points: int) -> None:
     X = np.random.default_rng(6).uniform(size=(points, D))
     got = np.asarray(jax.jit(partial(screen, waves))(jnp.asarray(X)))

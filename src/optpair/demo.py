@@ -132,7 +132,8 @@ def draw(result: Result, belief: Belief, path: Path) -> None:
     right.set_xlabel("samples of f*")
     right.set_xticks([])
     values = [_value(trial) for trial in told]
-    axes[0].set_ylim(np.quantile(values, 0.15), max(*values, *belief.values) + 0.02)
+    top = max(*values, float(np.quantile(belief.values, 0.98)))
+    axes[0].set_ylim(np.quantile(values, 0.15), top + 0.02)
     axes[0].set_ylabel("accuracy")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)

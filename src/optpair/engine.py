@@ -36,7 +36,7 @@ from optpair.settings import Settings
 
 SMALLEST_SIZE = 16
 DESIGN_POINTS = 1024
-WARM_GAIN = 0.1
+WARM_GAIN = 0.5
 CONFIDENCE = 0.95
 
 

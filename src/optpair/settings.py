@@ -30,7 +30,7 @@ class Settings:
     """Space-filling trials told before the model is used; None means one more than parameters."""
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
-    transitions: int = 4
+    transitions: int = 1
     """HMC transitions of each chain in an update."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""

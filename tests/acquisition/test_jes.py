@@ -160,7 +160,7 @@ def test_gain_is_never_negative(exact: bool, noise: float) -> None:
     for shift in (0.0, -3.0, 20.0):
         alpha = jes(posterior, OptimalPairs(STARS.x, STARS.f + shift), exact=exact)(points)
         assert np.all(np.isfinite(alpha))
-        assert np.all(alpha >= 0)
+        assert np.all(alpha >= (-1e-14 if exact else 0.0))  # the quadrature's round-off
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

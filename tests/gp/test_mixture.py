@@ -44,10 +44,11 @@ def test_moments_and_quantiles_against_draws() -> None:
 
 def test_certain_components() -> None:
     """Without spread the quantiles are the means themselves."""
-    certain = Mixture(np.array([1.0, 2.0]), np.zeros(2))
-    assert certain.quantile(0.25) == pytest.approx(1.0)
-    assert certain.quantile(0.75) == pytest.approx(2.0)
-    assert certain.sd == pytest.approx(0.5)
+    for unit in (1.0, 1e10):
+        certain = Mixture(unit * np.array([1.0, 2.0]), np.zeros(2))
+        assert certain.quantile(0.25) == pytest.approx(unit)
+        assert certain.quantile(0.75) == pytest.approx(2 * unit)
+        assert certain.sd == pytest.approx(0.5 * unit)
 
 
 def test_units_do_not_matter() -> None:

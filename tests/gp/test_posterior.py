@@ -341,6 +341,6 @@ def test_hyperparameters_refuse(change: dict[str, object], message: str) -> None
 
 
 def test_hyperparameters_accept_lists_and_no_noise() -> None:
-    hypers = Hyperparameters([[1, 2]], [1], [0], [-3])
+    hypers = Hyperparameters([[1.0, 2.0]], [1.0], [0.0], [-3.0])
     assert hypers.sets == 1
     assert hypers.lengthscale.dtype == np.float64

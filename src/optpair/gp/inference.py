@@ -21,18 +21,18 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from blackjax.diagnostics import potential_scale_reduction
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from optpair.gp.kernels import Kernel
-from optpair.gp.posterior import Hyperparameters, gram
+from optpair.gp.posterior import Hyperparameters, gram, inverse_lower
 from optpair.gp.priors import Prior
 from optpair.runtime import compiled, pytree
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8
-LEAPFROGS = 8
-COLD_ROUNDS = 20  # refreshes of a cold start; in the first half the data are let in
+LEAPFROGS = 16  # long trajectories: one of them nearly forgets where it started
+MASS_GAIN = 0.25  # how far the mass matrix follows the spread of the last draws
+COLD_ROUNDS = 24  # refreshes of a cold start; in the first half the data are let in
 
 
 class Data(NamedTuple):
@@ -89,7 +89,7 @@ def gaussian_log_density(K: Float[Array, "n n"], r: Float[Array, " n"]) -> Float
 
 def _gaussian_forward(K: Array, r: Array) -> tuple[Array, tuple[Array, Array]]:
     C = jnp.linalg.cholesky(K)
-    inverse = solve_triangular(C, jnp.eye(len(r)), lower=True)
+    inverse = inverse_lower(C)
     white = inverse @ r
     value = -jnp.sum(white**2) / 2 - jnp.sum(jnp.log(jnp.diagonal(C)))
     return value, (inverse, inverse.T @ white)
@@ -187,8 +187,8 @@ def refresh(
 ) -> tuple[Chains, Mixing]:
     """Reweight and resample the chains, move them by a few HMC transitions, then adapt.
 
-    `gain` says how far the step size and the mass matrix move towards what these draws suggest:
-    large in a cold start, small after.
+    `gain` says how far the step size moves towards what these draws suggest: large in a cold start,
+    smaller after.
     """
     kernel = blackjax.hmc.build_kernel()
     M = len(chains.position)
@@ -215,9 +215,9 @@ def refresh(
     )
     rate = jnp.mean(jnp.nan_to_num(acceptance))
     recent = jnp.concatenate([chains.recent, jnp.swapaxes(draws, 0, 1)], axis=1)[:, -WINDOW:]
-    spread = jnp.var(draws.reshape(-1, draws.shape[-1]), axis=0)
+    spread = jnp.clip(jnp.var(recent[:, -8:].reshape(-1, recent.shape[-1]), axis=0), 1e-3, 4.0)
     step_size = chains.step_size * jnp.exp(gain * (rate - TARGET_ACCEPTANCE))
-    mass = chains.inverse_mass + gain / 2 * (jnp.clip(spread, 1e-3, 4.0) - chains.inverse_mass)
+    mass = chains.inverse_mass + MASS_GAIN * (spread - chains.inverse_mass)
     moved = Chains(states.position, states.logdensity, jnp.clip(step_size, 1e-3, 1.0), mass, recent)
     rhat = jnp.max(potential_scale_reduction(recent, chain_axis=0, sample_axis=1))
     return moved, Mixing(rhat, effective, rate, jnp.sum(divergent).astype(float))
@@ -235,7 +235,7 @@ def cold_start(
             chains,
             data,
             jnp.asarray(min((i + 1) / half, 1.0) ** 2),
-            jnp.asarray(1.0 if i < half else 0.3),
+            jnp.asarray(1.0 if i < half else 0.5),
             model=model,
             transitions=transitions,
         )

@@ -25,6 +25,7 @@ from optpair.gp.kernels import Kernel, check_kernel
 from optpair.runtime import compiled, double, pytree, static
 
 Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
+SMALL_BLOCK = 32
 JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
@@ -171,6 +172,21 @@ def robust_cholesky(
     return C, ladder[rung]
 
 
+def inverse_lower(C: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
+    """C⁻¹ of a lower triangular C, halves at a time: matrix products, where LAPACK would crawl.
+
+    [A 0; B D]⁻¹ = [A⁻¹ 0; −D⁻¹BA⁻¹ D⁻¹]
+    """
+    n = C.shape[-1]
+    if n <= SMALL_BLOCK:
+        return solve_triangular(C, jnp.broadcast_to(jnp.eye(n), C.shape), lower=True)
+    half = n // 2
+    A, D = inverse_lower(C[..., :half, :half]), inverse_lower(C[..., half:, half:])
+    B = -D @ (C[..., half:, :half] @ A)
+    zero = jnp.zeros((*C.shape[:-2], half, n - half))
+    return jnp.block([[A, zero], [B, D]])
+
+
 def gram(
     kernel: Kernel,
     scale: Float[Array, "M D"],
@@ -210,7 +226,7 @@ def fit(
     noise = jnp.where(jnp.any(mask) & jnp.all(given | ~mask), median, inferred)
 
     C, jitter = robust_cholesky(gram(kernel, scale, outputscale, noises, X, mask))
-    inverse = solve_triangular(C, jnp.broadcast_to(jnp.eye(len(mask)), C.shape), lower=True)
+    inverse = inverse_lower(C)
     residual = jnp.where(mask, y - mean[:, None], 0.0)[:, None, :]
     posterior = Posterior(
         scale,
