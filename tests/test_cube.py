@@ -265,8 +265,8 @@ def test_one_parameter_always_moves() -> None:
 
 def test_a_cube_that_contradicts_itself_is_refused() -> None:
     ones, no = np.ones(2), np.zeros(2, dtype=bool)
-    with pytest.raises(ValueError, match=r"last must have shape \(2,\).*not \(3,\)"):
-        Cube(np.ones(3), ones, no, (0, 1), (), ())
+    with pytest.raises(ValueError, match=r"last must have shape \(3,\).*not \(2,\)"):
+        Cube(ones, ones, no, (0, 1, 2), (), ())
     with pytest.raises(ValueError, match="every index from 0"):
         Cube(ones, ones, no, (0, 2), (), ())
     with pytest.raises(ValueError, match="overlaps"):

@@ -66,7 +66,7 @@ def refused(history: History, kind: type[Exception], match: str, *args: Any, **k
         jnp.ones(1),
         lambda: 1.0,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_value_is_one_real_number(history: History, value: object) -> None:
     refused(history, TypeError, "value must be one real number, not ", 1, value)

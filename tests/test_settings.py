@@ -41,7 +41,7 @@ def test_exploit_is_a_probability(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("exploit", "0.1"), ("exploit", True), ("exploit", None), ("prior", None), ("kernel", 1)],
+    [("exploit", "0.1"), ("exploit", True), ("warp", 1), ("prior", None), ("kernel", 1)],
 )
 def test_types(name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{name} must be"):

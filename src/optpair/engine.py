@@ -38,6 +38,7 @@ SMALLEST_SIZE = 16
 DESIGN_POINTS = 1024
 WARM_GAIN = 0.5
 CONFIDENCE = 0.95
+EXPLOIT = 0.1
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,13 @@ class Engine:
         chosen = self.settings.initial
         return self.cube.parameters + 1 if chosen is None else chosen
 
+    @property
+    def exploit(self) -> float:
+        """γ: by default 0.1, or 0 where the hyperparameters are known."""
+        if self.settings.exploit is not None:
+            return self.settings.exploit
+        return 0.0 if isinstance(self.hyperparameters, Hyperparameters) else EXPLOIT
+
     @double
     def suggest(
         self, key: Array, state: State, observations: Observations, asked: int, design_key: Array
@@ -227,7 +235,7 @@ class Engine:
         if len(observations.y) < self.initial:
             return self._design(design_key, observations, asked), state, info
         coin_key, hyper_key, path_key, choose_key = jax.random.split(key, 4)
-        exploit = bool(jax.random.uniform(coin_key) < self.settings.exploit)
+        exploit = bool(jax.random.uniform(coin_key) < self.exploit)
         state = self.refresh(hyper_key, state, observations, info)
         surrogate = self.condition(state, observations, info)
         if exploit:

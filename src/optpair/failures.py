@@ -66,6 +66,11 @@ class Weighted(Acquisition):
     success: SuccessChance
     is_log: bool = static()
 
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.acquisition.dimensions
+
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x) P(success at x), as a logarithm where α is one."""
         values = self.acquisition.evaluate(X)
@@ -86,6 +91,11 @@ class AverageMean(Acquisition):
     posterior: Posterior
     success: SuccessChance | None
     worst: Float[Array, ""]
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.posterior.X.shape[1]
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """m(x), or (m(x) − worst) P(success at x)."""

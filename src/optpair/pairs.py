@@ -20,6 +20,7 @@ from optpair.gp.posterior import Posterior
 from optpair.maximize import climb, near, screen, sobol, space_filling
 from optpair.runtime import compiled, double, make_key, pytree, to_numpy
 
+GROUPS = 2  # places of each kind that a path is climbed from
 ANCHORS = 8  # best data points that the screening looks around
 
 
@@ -40,6 +41,14 @@ def best_data(posterior: Posterior, count: int) -> Float[Array, "A D"]:
     return posterior.X[order[jnp.arange(count) % seen]]
 
 
+def _leaders(paths: Paths, X: Float[Array, "N D"]) -> Float[Array, "M P G D"]:
+    """For every path, the best point of each of a few interleaved groups of candidates."""
+    even = X[: len(X) // GROUPS * GROUPS]
+    values = screen(paths.at, even)
+    best = jnp.argmax(values.reshape(*values.shape[:2], -1, GROUPS), 2)
+    return even[best * GROUPS + jnp.arange(GROUPS)]
+
+
 @compiled("points", "steps")
 def optima(
     key: Array,
@@ -57,8 +66,8 @@ def optima(
     fill_key, near_key = jax.random.split(key)
     anchors = best_data(paths.posterior, ANCHORS)
     sources = (space_filling(fill_key, cube, base), near(near_key, cube, anchors, points))
-    starts = [X[jnp.argmax(screen(paths.at, X), -1)] for X in sources]
-    x, f = climb(paths.own, cube, jnp.stack(starts, axis=2), steps)
+    starts = jnp.concatenate([_leaders(paths, X) for X in sources], axis=2)
+    x, f = climb(paths.own, cube, starts, steps)
     winner = jnp.argmax(f, -1)[..., None]
     return OptimalPairs(
         x=jnp.take_along_axis(x, winner[..., None], 2)[:, :, 0],

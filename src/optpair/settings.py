@@ -24,8 +24,9 @@ class Settings:
     """M, the hyperparameter sets averaged over."""
     pairs: int = 8
     """P, the optimal pairs sampled under each set."""
-    exploit: float = 0.1
-    """γ, the chance that a trial confirms the best predicted point instead."""
+    exploit: float | None = None
+    """γ, the chance that a trial confirms the best predicted point instead. None means 0.1, and 0
+    where the hyperparameters are known: it guards against a wrong model."""
     initial: int | None = None
     """Space-filling trials told before the model is used; None means one more than parameters."""
     refresh_every: int = 1
@@ -55,7 +56,8 @@ class Settings:
             value = getattr(self, item.name)
             if item.type == "int" or (item.name == "initial" and value is not None):
                 object.__setattr__(self, item.name, _count(item.name, value))
-        object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
+        if self.exploit is not None:
+            object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
         if not isinstance(self.warp, bool):
             raise TypeError(f"warp must be True or False, not {self.warp!r}")
         if not isinstance(self.prior, Prior):

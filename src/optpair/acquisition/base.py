@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from optpair.maximize import screen
 from optpair.runtime import compiled, double
@@ -21,12 +22,17 @@ class Acquisition:
         """Values at the points X, each on its own."""
         raise NotImplementedError
 
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        raise NotImplementedError
+
     @double
     def __call__(self, X: ArrayLike) -> Float[np.ndarray, " q"]:
         """Values at the points X, shape (q, d)."""
         points = np.asarray(X, dtype=np.float64)
-        if points.ndim != 2:
-            raise ValueError(f"points must have shape (q, d), not {points.shape}")
+        if points.ndim != 2 or points.shape[1] != self.dimensions:
+            raise ValueError(f"points must have shape (q, {self.dimensions}), not {points.shape}")
         return np.asarray(_evaluate(self, jnp.asarray(points)))
 
 

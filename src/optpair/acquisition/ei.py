@@ -30,6 +30,11 @@ class LogEI(Acquisition):
     posterior: Posterior
     incumbent: Float[Array, "M F"]
 
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.posterior.X.shape[1]
+
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """log EI(x)."""
         means, variance = self.posterior.moments(X)

@@ -45,6 +45,11 @@ class JES(Acquisition):
     precision: Float[Array, "M P"]  # 1 / (s* + δ)
     exact: bool = static()
 
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.posterior.X.shape[1]
+
     def conditioned(
         self, X: Float[Array, "q D"]
     ) -> tuple[Float[Array, "M q"], Float[Array, "M P q"], Float[Array, "M P q"]]:
@@ -75,7 +80,11 @@ class JES(Acquisition):
 
 
 def build(
-    posterior: Posterior, stars: OptimalPairs | None, *, delta: float = DELTA, exact: bool = False
+    posterior: Posterior,
+    stars: OptimalPairs | None,
+    *,
+    delta: float | Float[Array, ""] = DELTA,
+    exact: bool = False,
 ) -> JES:
     """JES from traced arrays: what is shared by all candidates is computed once."""
     if stars is None:

@@ -162,7 +162,7 @@ def resample(
     """Replace chains that the new log densities rule out by copies of the others.
 
     Systematic resampling with weights ∝ exp(new − old), only where their effective number falls
-    below half. Returns that number as well.
+    below half or one of them is impossible. Returns that number as well.
     """
     M = len(density)
     change = jnp.where(jnp.isfinite(density), density - chains.log_density, -jnp.inf)
@@ -170,7 +170,8 @@ def resample(
     effective = 1 / jnp.sum(weights**2)
     points = (jnp.arange(M) + jax.random.uniform(key)) / M
     drawn = jnp.minimum(jnp.searchsorted(jnp.cumsum(weights), points), M - 1)
-    index = jnp.where(effective < M / 2, drawn, jnp.arange(M))
+    impossible = jnp.any(weights == 0)  # without a slope, such a chain would stay for good
+    index = jnp.where((effective < M / 2) | impossible, drawn, jnp.arange(M))
     return replace(chains, position=chains.position[index], recent=chains.recent[index]), effective
 
 

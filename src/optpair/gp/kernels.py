@@ -42,9 +42,12 @@ def _matern52_second_jvp(
     primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Float[Array, ...], Float[Array, ...]]:
     (r2,), (dr2,) = primals, tangents
-    second, r = _matern52_second(r2), jnp.sqrt(r2)
-    # The third derivative is infinite at r = 0; no caller goes through that point with it.
-    return second, -SQRT5 / 2 * second / jnp.where(r > 0, r, jnp.inf) * dr2
+    # The third derivative in r² is infinite at r = 0, but enters derivatives in x times x² or
+    # more: zero is right. Both branches are finite, so that one more derivative is too.
+    apart = r2 > 0
+    r = jnp.sqrt(jnp.where(apart, r2, 1.0))
+    third = jnp.where(apart, -25 * SQRT5 / 24 * jnp.exp(-SQRT5 * r) / r, 0.0)
+    return _matern52_second(r2), third * dr2
 
 
 @jax.custom_jvp

@@ -40,6 +40,7 @@ class Mixture:
             middle = low + (high - low) / 2
             if not low < middle < high:
                 break
-            share = np.mean(ndtr((middle - self.means) / np.maximum(self.sds, TINY)))
+            with np.errstate(over="ignore"):  # infinitely many deviations away is an answer
+                share = np.mean(ndtr((middle - self.means) / np.maximum(self.sds, TINY)))
             low, high = (middle, high) if share < probability else (low, middle)
         return low + (high - low) / 2

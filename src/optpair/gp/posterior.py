@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, ArrayLike, Bool, Float
+from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from optpair.gp import kernels
 from optpair.gp.kernels import Kernel, check_kernel
@@ -87,7 +88,7 @@ class Posterior:
     residual: Float[Array, "M F n"]  # y − μ, zero at padding
     inverse_factor: Float[Array, "M n n"]
     weights: Float[Array, "M F n"]  # (K + Σ)⁻¹ (y − μ)
-    jitter: Float[Array, " M"]  # added to the diagonal, relative to its mean
+    jitter: Float[Array, " M"]  # added to the diagonal, relative to it
     kernel: Kernel = static()
 
     def covariance(self, X: Float[Array, "*b q D"]) -> Float[Array, "M q n"]:
@@ -145,16 +146,17 @@ def robust_cholesky(
 ) -> tuple[Float[Array, "M n n"], Float[Array, " M"]]:
     """Cholesky factors, climbing a jitter ladder in the sets that fail.
 
-    Returns the factors and the jitter of each set, relative to the mean of its diagonal; a set that
+    Returns the factors and the jitter of each set, relative to its diagonal; a set that
     fails on the last rung keeps its NaN.
     """
     ladder = jnp.asarray(JITTERS)
-    size = jnp.mean(jnp.diagonal(K, axis1=-2, axis2=-1), -1)
-    eye = jnp.eye(K.shape[-1])
+    n = K.shape[-1]
+    diagonal = jnp.diagonal(K, axis1=-2, axis2=-1)
+    least = 4 * n * np.finfo(np.float64).eps * diagonal  # a smaller pivot is round-off
 
     def factor(rung: Array) -> tuple[Array, Array]:
-        C = jnp.linalg.cholesky(K + (ladder[rung] * size)[:, None, None] * eye)
-        return C, jnp.any(~jnp.isfinite(jnp.diagonal(C, axis1=-2, axis2=-1)), -1)
+        C = jnp.linalg.cholesky(K + (ladder[rung][:, None] * diagonal)[:, None] * jnp.eye(n))
+        return C, ~jnp.all(jnp.diagonal(C, axis1=-2, axis2=-1) ** 2 > least, -1)
 
     def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         rung = state[0] + state[2]
@@ -260,18 +262,20 @@ def append(posterior: Posterior, x: Float[Array, " D"], values: Float[Array, "M 
     row = jnp.sum(posterior.mask)
     c = posterior.whiten(posterior.covariance(x[None]))[:, 0]
     diagonal = posterior.outputscale + posterior.noise
-    floor = jnp.maximum(posterior.jitter, JITTERS[1]) * diagonal
-    pivot = jnp.sqrt(jnp.maximum(diagonal - jnp.sum(c * c, -1), floor))
+    left = (1 + posterior.jitter) * diagonal - jnp.sum(c * c, -1)
+    pivot = jnp.sqrt(jnp.maximum(left, JITTERS[1] * diagonal))
     new = -jnp.einsum("mi,mij->mj", c, posterior.inverse_factor).at[:, row].set(-1.0)
     F = values.shape[1]
     sets, _, n = posterior.residual.shape
     residual = jnp.broadcast_to(posterior.residual, (sets, F, n))
+    residual = residual.at[:, :, row].set(values - posterior.mean[:, None])
     grown = replace(
         posterior,
         X=posterior.X.at[row].set(x),
         mask=posterior.mask.at[row].set(True),
         noise_var=posterior.noise_var.at[:, row].set(posterior.noise),
-        residual=residual.at[:, :, row].set(values - posterior.mean[:, None]),
+        residual=residual,
+        weights=residual,
         inverse_factor=posterior.inverse_factor.at[:, row].set(new / pivot[:, None]),
     )
     return _solve(grown)
@@ -306,6 +310,8 @@ def condition(
         )
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(np.asarray(points)))):
         raise ValueError("points and y must be finite")
+    if np.any(noises < 0):
+        raise ValueError(f"noise_var must not be negative, as {np.nanmin(noises):g} is")
     posterior = fit(
         jax.tree.map(jnp.asarray, hypers),
         points,
