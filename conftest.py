@@ -11,6 +11,7 @@ install_import_hook(
         "optpair.pairs",
         "optpair.acquisition",
         "optpair.failures",
+        "optpair.stages",
         "optpair.engine",
     ],
     "beartype.beartype",

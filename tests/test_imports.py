@@ -23,6 +23,7 @@ FLOW = (
     "pairs",
     "acquisition",
     "failures",
+    "stages",
     "engine",
     "saving",
     "optimizer",

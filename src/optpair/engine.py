@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import jax
@@ -20,19 +20,19 @@ from jaxtyping import Array, Float
 
 from optpair.acquisition import REGISTRY
 from optpair.cube import Cube
-from optpair.failures import AverageMean, SuccessChance, Weighted, fit_success
+from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
 from optpair.gp import paths as gp_paths
 from optpair.gp.inference import Chains, Data, Model
 from optpair.gp.mixture import Mixture
-from optpair.gp.paths import Paths
-from optpair.gp.posterior import Hyperparameters, Posterior, append, check_factor, fit
+from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
-from optpair.maximize import maximize, near, sobol, space_filling
-from optpair.pairs import ANCHORS, OptimalPairs, best_data, optima
-from optpair.runtime import compiled, double, wait
+from optpair.maximize import sobol, space_filling
+from optpair.pairs import ANCHORS, OptimalPairs, optima
+from optpair.runtime import double, wait
 from optpair.scaling import Scaling
 from optpair.settings import Settings
+from optpair.stages import best_mean, choose, fantasise
 
 SMALLEST_SIZE = 16
 DESIGN_POINTS = 1024
@@ -122,81 +122,6 @@ def padded_size(n: int) -> int:
 
 def _next_power(size: int) -> int:
     return 1 << size.bit_length()
-
-
-@compiled("starts", "steps", "points", "name")
-def choose(
-    key: Array,
-    posterior: Posterior,
-    stars: OptimalPairs | None,
-    success: SuccessChance | None,
-    cube: Cube,
-    base: Float[Array, "N d"],
-    *,
-    name: str,
-    points: int,
-    starts: int,
-    steps: int,
-) -> tuple[Float[Array, " D"], Float[Array, ""]]:
-    """Build the acquisition function `name` and maximise it."""
-    entry = REGISTRY[name]
-    acquisition = entry.build(posterior, stars)
-    if success is not None:
-        acquisition = Weighted(acquisition, success, entry.is_log)
-    candidates = _candidates(key, posterior, cube, base, points)
-    if stars is not None:
-        candidates = jnp.concatenate([stars.x.reshape(-1, candidates.shape[1]), candidates])
-    return maximize(acquisition, cube, candidates, starts=starts, steps=steps)
-
-
-@compiled("starts", "steps", "points")
-def best_mean(
-    key: Array,
-    posterior: Posterior,
-    success: SuccessChance | None,
-    worst: Array,
-    cube: Cube,
-    base: Float[Array, "N d"],
-    *,
-    points: int,
-    starts: int,
-    steps: int,
-) -> tuple[Float[Array, " D"], Float[Array, " M"], Float[Array, " M"]]:
-    """The argmax of the averaged posterior mean, with the sets' means and variances there."""
-    function = AverageMean(posterior, success, worst)
-    candidates = _candidates(key, posterior, cube, base, points)
-    x, _ = maximize(function, cube, candidates, starts=starts, steps=steps)
-    means, variance = posterior.moments(x[None])
-    return x, means[:, 0, 0], variance[:, 0]
-
-
-def _candidates(key: Array, posterior: Posterior, cube: Cube, base: Array, points: int) -> Array:
-    near_key, fill_key = jax.random.split(key)
-    anchors = best_data(posterior, ANCHORS)
-    return jnp.concatenate(
-        [near(near_key, cube, anchors, points), space_filling(fill_key, cube, base)]
-    )
-
-
-@compiled()
-def fantasise(key: Array, paths: Paths, pending: Float[Array, "n D"], count: Array) -> Posterior:
-    """Condition on `count` pending points, each path supplying its own noisy value there."""
-    posterior = paths.posterior
-    M, P, _ = paths.update.shape
-    noise = jnp.sqrt(posterior.noise)[:, None]
-
-    def add(i: Array, grown: Posterior) -> Posterior:
-        white = jax.random.normal(jax.random.fold_in(key, i), (M, P))
-        return append(grown, pending[i], paths.at(pending[i][None])[:, :, 0] + noise * white)
-
-    shape = (M, P, posterior.residual.shape[2])
-    start = replace(
-        posterior,
-        residual=jnp.broadcast_to(posterior.residual, shape),
-        weights=jnp.broadcast_to(posterior.weights, shape),
-    )
-    grown: Posterior = jax.lax.fori_loop(0, count, add, start)
-    return grown
 
 
 @dataclass(frozen=True)
