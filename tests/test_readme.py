@@ -1,4 +1,4 @@
-"""The README's examples run as they stand, in one session, with fewer evaluations."""
+"""The README's examples run as they stand, one after the other, with fewer evaluations."""
 
 import re
 from pathlib import Path
