@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from optpair.maximize import screen
 from optpair.runtime import compiled, double
 
+SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
+
 
 class Acquisition:
     """A function of points on the cube, to be maximised.

@@ -14,12 +14,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import Acquisition
+from optpair.acquisition.base import SMALLEST, Acquisition
 from optpair.acquisition.normal import log_ei
 from optpair.gp.posterior import Posterior
 from optpair.runtime import compiled, double, pytree
-
-SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
 
 
 @pytree

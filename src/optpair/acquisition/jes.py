@@ -22,14 +22,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import Acquisition
+from optpair.acquisition.base import SMALLEST, Acquisition
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain
 from optpair.gp.posterior import Posterior
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree, static
 
 DELTA = 1e-8
-SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
 
 
 @pytree
