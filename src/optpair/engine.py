@@ -25,6 +25,7 @@ from optpair.gp import inference
 from optpair.gp import paths as gp_paths
 from optpair.gp.inference import Chains, Data, Model
 from optpair.gp.mixture import Mixture
+from optpair.gp.paths import Paths
 from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
 from optpair.maximize import sobol, space_filling
@@ -91,6 +92,14 @@ class Surrogate(NamedTuple):
     success: SuccessChance | None
     worst: Array
     scaling: Scaling
+
+
+class Sampled(NamedTuple):
+    """The posterior with pending points in it, and the paths or pairs that are needed."""
+
+    posterior: Posterior
+    paths: Paths | None
+    stars: OptimalPairs | None
 
 
 class Best(NamedTuple):
@@ -170,9 +179,9 @@ class Engine:
                 info.kind = "exploit"
                 return best.x, state, info
         info.kind = "acquire"
-        stars, posterior = self.sample(path_key, surrogate, observations, info)
+        sampled = self.sample(path_key, surrogate, observations, info, self.acquisition)
         with info.stage("maximise"):
-            x, value = self._choose(choose_key, posterior, stars, surrogate, self.acquisition)
+            x, value = self._choose(choose_key, sampled, surrogate, self.acquisition)
         info.value = value
         return x, state, info
 
@@ -191,11 +200,11 @@ class Engine:
         state = self.refresh(hyper_key, state, observations, info)
         surrogate = self.condition(state, observations, info)
         best = self._best(best_key, surrogate)
-        stars, posterior = self.sample(path_key, surrogate, observations, info, pairs=True)
-        _, gain = self._choose(choose_key, posterior, stars, surrogate, "jes")
-        assert stars is not None
-        f = surrogate.scaling.restore(np.asarray(stars.f).reshape(-1))
-        x = np.asarray(stars.x).reshape(-1, self.cube.dimensions)
+        sampled = self.sample(path_key, surrogate, observations, info, "jes")
+        _, gain = self._choose(choose_key, sampled, surrogate, "jes")
+        assert sampled.stars is not None
+        f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))
+        x = np.asarray(sampled.stars.x).reshape(-1, self.cube.dimensions)
         gap = max(float(np.mean(f / 2 - best.mean / 2)) * 2, 0.0)  # halves cannot overflow
         return Pairs(best, x, f, max(gain, 0.0), gap)
 
@@ -272,19 +281,19 @@ class Engine:
         surrogate: Surrogate,
         observations: Observations,
         info: Info,
-        pairs: bool = False,
-    ) -> tuple[OptimalPairs | None, Posterior]:
-        """Optimal pairs where they are needed, and the posterior with pending points in it."""
-        settings = self.settings
+        name: str,
+    ) -> Sampled:
+        """What the acquisition function `name` needs, and the posterior with pending points."""
+        settings, needs = self.settings, REGISTRY[name].needs
         path_key, optima_key, noise_key = jax.random.split(key, 3)
-        stars, pairs = None, pairs or REGISTRY[self.acquisition].uses_pairs
-        if not pairs and len(observations.pending) == 0:
-            return None, surrogate.posterior
+        if needs == "nothing" and len(observations.pending) == 0:
+            return Sampled(surrogate.posterior, None, None)
+        stars = None
         with info.stage("pairs"):
             paths = gp_paths.sample(
                 path_key, surrogate.posterior, paths=settings.pairs, features=settings.features
             )
-            if pairs:
+            if needs == "pairs":
                 stars = wait(
                     optima(
                         optima_key,
@@ -300,20 +309,18 @@ class Engine:
             pending[: len(observations.pending)] = observations.pending
             count = jnp.asarray(len(observations.pending))
             posterior = wait(fantasise(noise_key, paths, jnp.asarray(pending), count))
-        return stars, posterior
+        return Sampled(posterior, paths if needs == "paths" else None, stars)
 
     def _choose(
         self,
         key: Array,
-        posterior: Posterior,
-        stars: OptimalPairs | None,
+        sampled: Sampled,
         surrogate: Surrogate,
         name: str,
     ) -> tuple[Float[np.ndarray, " D"], float]:
         x, value = choose(
             key,
-            posterior,
-            stars,
+            *sampled,
             surrogate.success,
             self.cube,
             self._base(),

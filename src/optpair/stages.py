@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition import REGISTRY
+from optpair.acquisition import REGISTRY, Context
 from optpair.cube import Cube
 from optpair.failures import AverageMean, SuccessChance, Weighted
 from optpair.gp.paths import Paths
@@ -22,6 +22,7 @@ from optpair.runtime import compiled
 def choose(
     key: Array,
     posterior: Posterior,
+    paths: Paths | None,
     stars: OptimalPairs | None,
     success: SuccessChance | None,
     cube: Cube,
@@ -34,10 +35,11 @@ def choose(
 ) -> tuple[Float[Array, " D"], Float[Array, ""]]:
     """Build the acquisition function `name` and maximise it."""
     entry = REGISTRY[name]
-    acquisition = entry.build(posterior, stars)
+    build_key, key = jax.random.split(key)
+    candidates = _candidates(key, posterior, cube, base, points)
+    acquisition = entry.build(Context(posterior, cube, candidates, build_key, paths, stars))
     if success is not None:
         acquisition = Weighted(acquisition, success, entry.is_log)
-    candidates = _candidates(key, posterior, cube, base, points)
     if stars is not None:
         candidates = jnp.concatenate([stars.x.reshape(-1, candidates.shape[1]), candidates])
     return maximize(acquisition, cube, candidates, starts=starts, steps=steps)

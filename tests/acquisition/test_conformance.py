@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optpair.acquisition import REGISTRY, Acquisition
+from optpair.acquisition import REGISTRY, Acquisition, Context
+from optpair.cube import Cube
 from optpair.gp.posterior import Hyperparameters, Posterior, condition
 from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
 
 N, D, M, P = 8, 2, 3, 4
 RNG = np.random.default_rng(0)
@@ -55,8 +57,8 @@ def built(
 
 
 def build(name: str, posterior: Posterior, stars: OptimalPairs) -> Acquisition:
-    entry = REGISTRY[name]
-    return entry.build(posterior, stars if entry.uses_pairs else None)
+    context = Context(posterior, Cube.box(D), jnp.asarray(RANDOM), make_key(0), None, stars)
+    return REGISTRY[name].build(context)
 
 
 def test_values_are_numpy_float64_of_the_points_shape(name: str) -> None:

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from optpair.acquisition import jes
+from optpair.acquisition import Context, jes
 from optpair.acquisition.jes import JES, build
+from optpair.cube import Cube
 from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
 from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
 
 KERNELS = ("rbf", "matern52")
 N, D, M, P, SIZE = 8, 2, 3, 4, 16
@@ -332,4 +334,11 @@ def test_gain_by_monte_carlo() -> None:
 
 def test_pairs_are_needed() -> None:
     with pytest.raises(ValueError, match="needs optimal pairs"):
-        build(condition(HYPERS, X, Y), None)
+        build(Context(condition(HYPERS, X, Y), Cube.box(X.shape[1]), jnp.asarray(X), make_key(0)))
+
+
+def test_pairs_of_another_number_of_sets_are_refused() -> None:
+    posterior = condition(HYPERS, X, Y)
+    stars = OptimalPairs(STARS.x[:2], STARS.f[:2])
+    with pytest.raises(ValueError, match="hyperparameter sets"):
+        jes(posterior, stars)

@@ -10,29 +10,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import Literal
 
-from optpair.acquisition.base import Acquisition
+from optpair.acquisition.base import Acquisition, Context
 from optpair.acquisition.ei import build as build_logei
 from optpair.acquisition.ei import logei
 from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.jes import jes
-from optpair.gp.posterior import Posterior
-from optpair.pairs import OptimalPairs
 
-__all__ = ["REGISTRY", "Acquisition", "Entry", "jes", "logei"]
+__all__ = ["REGISTRY", "Acquisition", "Context", "Entry", "jes", "logei"]
 
 
 @dataclass(frozen=True)
 class Entry:
     """How to build an acquisition function from traced arrays.
 
-    `uses_pairs` says whether it needs optimal pairs; `is_log`, that its values are logarithms, so
-    that a weight is added rather than multiplied.
+    `needs` says what of a context it uses beside the posterior; `is_log`, that its values are
+    logarithms, so that a weight is added rather than multiplied.
     """
 
-    build: Callable[[Posterior, OptimalPairs | None], Acquisition]
+    build: Callable[[Context], Acquisition]
     summary: str
-    uses_pairs: bool = True
+    needs: Literal["nothing", "paths", "pairs"] = "pairs"
     is_log: bool = False
 
 
@@ -43,9 +42,9 @@ REGISTRY: Mapping[str, Entry] = MappingProxyType(
             partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature"
         ),
         "logei": Entry(
-            lambda posterior, stars: build_logei(posterior),
+            build_logei,
             "Expected Improvement over the best posterior mean, as a logarithm",
-            uses_pairs=False,
+            needs="nothing",
             is_log=True,
         ),
     }

@@ -1,16 +1,42 @@
-"""What every acquisition function is: a pytree with `evaluate`, callable on NumPy arrays."""
+"""What every acquisition function is, and what it may be built from."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from optpair.cube import Cube
+from optpair.gp.paths import Paths
+from optpair.gp.posterior import Posterior
 from optpair.maximize import screen
-from optpair.runtime import compiled, double
+from optpair.pairs import OptimalPairs
+from optpair.runtime import compiled, double, pytree
 
 SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
+
+
+@pytree
+@dataclass(frozen=True)
+class Context:
+    """What an acquisition function may be built from, all of it traced.
+
+    With pending points the posterior has a fantasy for each path: path p, pair p and fantasy p
+    belong together.
+    """
+
+    posterior: Posterior
+    cube: Cube
+    points: Float[Array, "N D"]
+    """Legal points that fill the space and surround the best data: those that are screened."""
+    key: Array
+    paths: Paths | None = None
+    """Sample paths, where the registry says that they are needed."""
+    stars: OptimalPairs | None = None
+    """The paths' maximisers and maxima, where the registry says that they are needed."""
 
 
 class Acquisition:

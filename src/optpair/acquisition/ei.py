@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition
+from optpair.acquisition.base import SMALLEST, Acquisition, Context
 from optpair.acquisition.normal import log_ei
 from optpair.gp.posterior import Posterior
 from optpair.runtime import compiled, double, pytree
@@ -43,16 +43,20 @@ class LogEI(Acquisition):
         return jax.scipy.special.logsumexp(each, axis=(0, 1)) - jnp.log(float(count))
 
 
-def build(posterior: Posterior) -> LogEI:
-    """Log EI from traced arrays."""
+def build(context: Context) -> LogEI:
+    """Log EI from what the engine has at hand."""
+    return _of(context.posterior)
+
+
+def _of(posterior: Posterior) -> LogEI:
     means = posterior.means(posterior.covariance(posterior.X))
     return LogEI(posterior, jnp.max(jnp.where(posterior.mask, means, -jnp.inf), -1))
 
 
-_build = compiled()(build)
+_compiled = compiled()(_of)
 
 
 @double
 def logei(posterior: Posterior) -> LogEI:
     """Log Expected Improvement as a function of points: `logei(posterior)(X)`."""
-    return _build(posterior)
+    return _compiled(posterior)

@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition
+from optpair.acquisition.base import SMALLEST, Acquisition, Context
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain
 from optpair.gp.posterior import Posterior
 from optpair.pairs import OptimalPairs
@@ -78,16 +79,17 @@ class JES(Acquisition):
         return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)
 
 
-def build(
-    posterior: Posterior,
-    stars: OptimalPairs | None,
-    *,
-    delta: float | Float[Array, ""] = DELTA,
-    exact: bool = False,
-) -> JES:
-    """JES from traced arrays: what is shared by all candidates is computed once."""
-    if stars is None:
+def build(context: Context, *, exact: bool = False) -> JES:
+    """JES from what the engine has at hand."""
+    if context.stars is None:
         raise ValueError("Joint Entropy Search needs optimal pairs")
+    return _of(context.posterior, context.stars, DELTA, exact)
+
+
+def _of(
+    posterior: Posterior, stars: OptimalPairs, delta: float | Float[Array, ""], exact: bool
+) -> JES:
+    """What is shared by all candidates is computed once."""
     x, f = jnp.asarray(stars.x), jnp.asarray(stars.f)
     K = posterior.covariance(x)
     A = posterior.whiten(K)
@@ -97,7 +99,7 @@ def build(
     return JES(posterior, x, f, A, (f - own) / scale, 1 / scale, exact)
 
 
-_build = compiled("exact")(build)
+_compiled = compiled("exact")(_of)
 
 
 @double
@@ -109,4 +111,7 @@ def jes(
     `delta` (relative to the output scale) softens the conditioning on a pair; `exact` computes the
     truncation term by quadrature instead of moment matching, at several times the cost.
     """
-    return _build(posterior, stars, delta=delta, exact=exact)
+    sets, pairs = np.shape(posterior.mean)[0], np.shape(stars.f)[0]
+    if sets != pairs:
+        raise ValueError(f"pairs of {pairs} hyperparameter sets, but the posterior has {sets}")
+    return _compiled(posterior, stars, delta, exact)
