@@ -1,6 +1,19 @@
-"""Shapes and types in signatures are checked while tests run."""
+"""Shapes and types in signatures are checked while tests run; JAX keeps what it compiles for them.
+
+JAX's own cache knows a program by what it computes, so that an edit elsewhere costs no compiling;
+the library's, by its source.
+"""
+
+import os
+import tempfile
+from pathlib import Path
 
 from jaxtyping import install_import_hook
+
+_cache = Path(tempfile.gettempdir()) / f"optpair-tests-{os.getuid()}"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_cache))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 # `space` and `settings` take what users write (an int for a float) and check it themselves.
 install_import_hook(

@@ -21,7 +21,8 @@ TINY: dict[str, Any] = {
     "path_candidates": 64,
     "starts": 2,
     "steps": 4,
-    "transitions": 2,
+    "moves": 2,
+    "ahead": False,
 }
 KNOWN = Hyperparameters(np.array([[0.4, 1.0]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
 # What compiles in seconds: one known set, and no optimal pairs to sample.
@@ -60,12 +61,18 @@ def objective(params: dict[str, Any]) -> float:
 
 
 def python(script: str, *args: str, env: dict[str, str] | None = None) -> Any:
-    """Run a script in a process of its own, with warnings as errors."""
+    """Run a script in a process of its own, with warnings as errors.
+
+    One that is given a cache folder has JAX's own cache only if that is given too.
+    """
+    outside = dict(os.environ)
+    if env and "XDG_CACHE_HOME" in env:
+        outside.pop("JAX_COMPILATION_CACHE_DIR", None)
     here = Path(__file__).parent
     paths = [str(here), str(here.parent / "src")]
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", script, *args],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
+        env={**outside, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
         capture_output=True,
         text=True,
         timeout=300,

@@ -12,6 +12,7 @@ import optpair
 ROOT = Path(optpair.__file__).parent
 
 FLOW = (
+    "programs",
     "runtime",
     "cube",
     "space",

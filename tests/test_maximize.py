@@ -14,8 +14,8 @@ import pytest
 import scipy.optimize
 
 from optpair.cube import HOT, Cube
-from optpair.maximize import BLOCK, ascend, climb, maximize, near, screen, sobol, space_filling
-from optpair.runtime import make_key, pytree, static
+from optpair.maximize import BLOCK, Search, ascend, climb, maximize, screen, sobol, space_filling
+from optpair.runtime import Stream, pytree, static
 
 D, STARTS = 3, 8
 FREE = np.ones(D, dtype=bool)
@@ -253,6 +253,9 @@ def test_climbing_in_a_mixed_space_ends_at_legal_points() -> None:
     assert np.asarray(value).max() >= brute_force() - 1e-6
 
 
+SHIFTS = np.random.default_rng(0).uniform(size=(2, 3))
+
+
 @pytree
 @dataclass(frozen=True)
 class Named:
@@ -266,7 +269,7 @@ class Named:
 
 
 def test_maximize_is_global_on_waves() -> None:
-    candidates = space_filling(make_key(0), Cube.box(D), jnp.asarray(sobol(D, 300)))
+    candidates = space_filling(SHIFTS[0, :D], Cube.box(D), sobol(D, 300))
     x, value = maximize(Named(jnp.asarray(0.0), waves), Cube.box(D), candidates, starts=5, steps=30)
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 61)] * D), -1).reshape(-1, D)
     assert float(value) >= np.asarray(waves(jnp.asarray(grid))).max()
@@ -324,20 +327,21 @@ def test_sobol_points_fill_the_cube() -> None:
     assert sorted(cells) == list(range(64))
 
 
-def test_space_filling_shifts_by_the_key() -> None:
+def test_space_filling_shifts() -> None:
     base = jnp.asarray(sobol(2, 64))
     first, second = (
-        np.asarray(jax.jit(space_filling)(make_key(i), Cube.box(2), base)) for i in (0, 1)
+        np.asarray(jax.jit(space_filling)(SHIFTS[i, :2], Cube.box(2), base)) for i in (0, 1)
     )
-    shift = (first - np.asarray(base)) % 1.0
-    np.testing.assert_allclose(shift, np.tile(shift[:1], (64, 1)), atol=1e-12)
+    np.testing.assert_allclose(first, (np.asarray(base) + SHIFTS[0, :2]) % 1, atol=1e-12)
     assert np.abs(first - second).max() > 0.01
     assert np.all((first >= 0) & (first < 1))
 
 
 def test_points_near_anchors() -> None:
     anchors = jnp.asarray([[0.2, 0.8], [0.5, 0.0]])
-    points = np.asarray(jax.jit(near, static_argnums=3)(make_key(0), Cube.box(2), anchors, 201))
+    search = Search.of(Stream.of(0), Cube.box(2), 804, len(anchors))
+    points, fill = (np.asarray(p) for p in search.points(Cube.box(2), anchors))
+    assert fill.shape == (804, 2)
     np.testing.assert_array_equal(points[:2], anchors)
     assert np.all((points >= 0) & (points <= 1))
     moved = np.abs(points - np.asarray(anchors)[np.arange(201) % 2]).max(1)[2:]

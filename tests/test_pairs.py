@@ -14,8 +14,8 @@ from optpair.cube import HOT, Cube
 from optpair.gp import Hyperparameters, condition
 from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
-from optpair.maximize import sobol
-from optpair.runtime import make_key
+from optpair.maximize import Search
+from optpair.runtime import Stream, make_key
 
 N, D, M, P = 8, 2, 4, 50
 RNG = np.random.default_rng(0)
@@ -35,13 +35,17 @@ def _float64() -> Iterator[None]:
         yield
 
 
+def optima(seed: int, paths: Paths, cube: Cube) -> pairs.OptimalPairs:
+    search = Search.of(Stream.of(seed), cube, 1024, pairs.ANCHORS)
+    return jax.jit(pairs.optima, static_argnums=3)(paths, cube, search, 24)
+
+
 @pytest.fixture(scope="module")
 def drawn() -> tuple[Paths, pairs.OptimalPairs]:
     """200 paths in two dimensions, and their optima with the engine's default effort."""
     with jax.enable_x64(True):
         paths = gp_paths.sample(make_key(1), condition(HYPERS, X, Y), paths=P, features=256)
-        base = jnp.asarray(sobol(D, 1024))
-        found = pairs.optima(make_key(2), paths, Cube.box(D), base, points=256, steps=24)
+        found = optima(2, paths, Cube.box(D))
         return paths, jax.tree.map(np.asarray, found)
 
 
@@ -127,8 +131,7 @@ def test_mixed_spaces_give_legal_optima() -> None:
     points = np.array([[0.1, 0.25, HOT, 0.0], [0.9, 0.75, 0.0, HOT], [0.5, 0.5, HOT, 0.0]])
     posterior = condition(hypers, points, [0.0, 1.0, -1.0])
     paths = gp_paths.sample(make_key(7), posterior, paths=16, features=64)
-    base = jnp.asarray(sobol(3, 1024))
-    stars = pairs.optima(make_key(8), paths, cube, base, points=256, steps=24)
+    stars = optima(8, paths, cube)
     x, f = np.asarray(stars.x), np.asarray(stars.f)
     levels = np.round(4 * x[..., 1])
     np.testing.assert_allclose(4 * x[..., 1], levels, atol=1e-12)

@@ -9,19 +9,28 @@ Everything here is pure and may be traced; the caller has entered float64.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from optpair.runtime import pytree, static
+from optpair.runtime import Numbers, pytree, static
 
 HOT = float(np.sqrt(0.5))
 """What a one-hot column holds for the category that is chosen."""
 
-Columns = Float[Array | np.ndarray, " D"]
-Points = Float[Array | np.ndarray, "*points D"]
+Columns = Float[Numbers, " D"]
+Points = Float[Numbers, "*points D"]
+
+
+class Moves(NamedTuple):
+    """The random numbers of N perturbations: see `Cube.perturb`."""
+
+    noise: Float[Numbers, "N D"]  # standard normal
+    subset: Bool[Numbers, "N d"]  # parameters that move; about two, or 30 %
+    nudge: Bool[Numbers, "N S"]  # stepped columns that move at least one level
 
 
 @pytree
@@ -42,7 +51,7 @@ class Cube:
     """The index of the last level, at least 1."""
     offset: Columns
     """The lowest integer of a log column."""
-    log: Bool[Array | np.ndarray, " D"]
+    log: Bool[Numbers, " D"]
     """Whether the levels are integers on a log scale."""
     parameter: tuple[int, ...] = static()
     """The index of the parameter that each column belongs to."""
@@ -111,7 +120,7 @@ class Cube:
             legal = _choose(legal, start, stop, jnp.argmax(X[..., start:stop], axis=-1))
         return legal
 
-    def spread(self, U: Float[Array | np.ndarray, "*points d"]) -> Float[Array, "*points D"]:
+    def spread(self, U: Float[Numbers, "*points d"]) -> Float[Array, "*points D"]:
         """Legal points from uniform ones of [0,1]^d, one column a parameter.
 
         Categories and linear levels are equally likely. A level on a log scale is as likely as
@@ -152,41 +161,42 @@ class Cube:
             moves.append(_choose(copies, start, stop, others))
         return jnp.concatenate(moves, axis=-2)
 
+    def moves(self, rng: np.random.Generator, points: int) -> Moves:
+        """The random numbers of `points` perturbations."""
+        d = self.parameters
+        each = rng.uniform(size=(points, d)) < min(1.0, max(0.3, 2.0 / d))
+        one = rng.integers(d, size=(points, 1)) == np.arange(d)
+        nudge = rng.uniform(size=(points, len(self.stepped))) < 0.5
+        return Moves(rng.standard_normal((points, self.dimensions)), each | one, nudge)
+
     def perturb(
-        self, key: Array, X: Points, scale: float | Float[Array | np.ndarray, " ..."]
-    ) -> Float[Array, "*points D"]:
+        self,
+        moves: Moves,
+        X: Float[Numbers, "N D"],
+        scale: float | Float[Numbers, " ..."],
+    ) -> Float[Array, "N D"]:
         """Legal points near legal points: a random, non-empty subset of parameters moves.
 
         Numeric columns take a Gaussian step of standard deviation `scale`, clipped so that a
         fair share lands on faces, where many optima are. A stepped column whose step was too
         short for a level moves by one all the same, half of the time. Categories are redrawn.
         """
-        X = jnp.asarray(X)
-        subset_key, noise_key, nudge_key = jax.random.split(key, 3)
-        noise = jax.random.normal(noise_key, X.shape, X.dtype)
+        X, noise = jnp.asarray(X), jnp.asarray(moves.noise)
         moved = jnp.clip(X + scale * noise, 0.0, 1.0)
-        moved = self._with_levels(moved, self._nudged(nudge_key, X, moved, noise))
+        moved = self._with_levels(moved, self._nudged(moves.nudge, X, moved, noise))
         for start, stop in self.groups:  # the largest of k equal normals: a uniform category
             moved = _choose(moved, start, stop, jnp.argmax(noise[..., start:stop], axis=-1))
-        return jnp.where(self._subset(subset_key, X.shape[:-1]), moved, X)
+        chosen = jnp.asarray(moves.subset)[..., np.array(self.parameter, dtype=int)]
+        return jnp.where(chosen, moved, X)
 
-    def _subset(self, key: Array, shape: tuple[int, ...]) -> Bool[Array, "*points D"]:
-        """The columns of a random, non-empty subset of parameters; about two, or 30 %."""
-        d = self.parameters
-        each_key, one_key = jax.random.split(key)
-        each = jax.random.bernoulli(each_key, min(1.0, max(0.3, 2.0 / d)), (*shape, d))
-        one = jax.random.randint(one_key, (*shape, 1), 0, d) == np.arange(d)
-        return (each | one)[..., np.array(self.parameter, dtype=int)]
-
-    def _nudged(self, key: Array, X: Array, moved: Array, noise: Array) -> Array:
+    def _nudged(self, nudge: Numbers, X: Array, moved: Array, noise: Array) -> Array:
         """The levels of moved points, half of those that stayed sent one level on."""
         here, there, last = self._level(X), self._level(moved), self._stepped(X)[1]
         outward = jnp.where(self._stepped(noise)[0] < 0.0, -1.0, 1.0)
         inward = jnp.where(here <= 0.0, 1.0, jnp.where(here >= last, -1.0, outward))
-        stuck = (there == here) & jax.random.bernoulli(key, 0.5, here.shape)
-        return jnp.where(stuck, here + inward, there)
+        return jnp.where((there == here) & nudge, here + inward, there)
 
-    def _stepped(self, X: Array) -> tuple[Array, Columns, Columns, Array | np.ndarray]:
+    def _stepped(self, X: Array) -> tuple[Array, Columns, Columns, Numbers]:
         """The stepped columns of X, and of `last`, `offset` and `log`."""
         columns = np.array(self.stepped, dtype=int)
         return X[..., columns], self.last[columns], self.offset[columns], self.log[columns]

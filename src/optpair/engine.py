@@ -13,33 +13,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from optpair import stages
 from optpair.acquisition import REGISTRY
 from optpair.cube import Cube
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
-from optpair.gp import paths as gp_paths
-from optpair.gp.inference import Chains, Data, Model
+from optpair.gp.inference import Chains, Data, Mixing, Model
 from optpair.gp.mixture import Mixture
-from optpair.gp.paths import Paths
+from optpair.gp.paths import Draws
 from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
-from optpair.maximize import sobol, space_filling
-from optpair.pairs import ANCHORS, OptimalPairs, optima
-from optpair.runtime import double, wait
+from optpair.maximize import Search, sobol
+from optpair.pairs import ANCHORS
+from optpair.runtime import Stream, double, wait
 from optpair.scaling import Scaling
 from optpair.settings import Settings
-from optpair.stages import best_mean, choose, fantasise
+from optpair.stages import Sampled
 
-SMALLEST_SIZE = 16
+SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
+CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 512
 WARM_GAIN = 0.5
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
+COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose
 
 
 @dataclass(frozen=True)
@@ -50,21 +51,6 @@ class State:
     scaling: Scaling | None = None
     theta: Float[np.ndarray, "M k"] | None = None
     chains: Chains | None = None
-
-
-@dataclass(frozen=True)
-class Mixing:
-    """Whether the chains over the hyperparameters mixed at their last refresh."""
-
-    rhat: float
-    effective: float  # chains left by the reweighting, of all
-    acceptance: float
-    divergences: int
-
-    @property
-    def mixed(self) -> bool:
-        """R-hat below 1.2, and hardly a divergence."""
-        return self.rhat < 1.2 and self.divergences <= 1
 
 
 @dataclass
@@ -94,14 +80,6 @@ class Surrogate(NamedTuple):
     scaling: Scaling
 
 
-class Sampled(NamedTuple):
-    """The posterior with pending points in it, and the paths or pairs that are needed."""
-
-    posterior: Posterior
-    paths: Paths | None
-    stars: OptimalPairs | None
-
-
 class Best(NamedTuple):
     """The best predicted point, and what is believed of the objective there, in raw units."""
 
@@ -122,15 +100,17 @@ class Pairs(NamedTuple):
 
 
 def padded_size(n: int) -> int:
-    """The number of rows that n observations are padded to: a few sizes, a third apart or so."""
-    size = SMALLEST_SIZE
-    while size < n:
-        size = size * 3 // 2 if size >= 64 and size & (size - 1) == 0 else _next_power(size)
-    return size
+    """The number of rows that n observations are padded to: steps of 32, then an eighth or so.
+
+    Few sizes, as each is compiled; but a factorisation costs their cube.
+    """
+    step = max(SMALLEST_SIZE, _power_below(n) // 4)
+    return max(-(-n // step) * step, SMALLEST_SIZE)
 
 
-def _next_power(size: int) -> int:
-    return 1 << size.bit_length()
+def _power_below(n: int) -> int:
+    """The largest power of two below n."""
+    return 1 << max((n - 1).bit_length() - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -162,53 +142,69 @@ class Engine:
 
     @double
     def suggest(
-        self, key: Array, state: State, observations: Observations, asked: int, design_key: Array
+        self, stream: Stream, state: State, observations: Observations, asked: int, design: Stream
     ) -> tuple[Float[np.ndarray, " D"], State, Info]:
         """The next point to evaluate; `asked` counts the suggestions made before."""
         info = Info()
         if len(observations.y) < self.initial:
-            return self._design(design_key, observations, asked), state, info
-        coin_key, hyper_key, path_key, choose_key = jax.random.split(key, 4)
-        exploit = bool(jax.random.uniform(coin_key) < self.exploit)
-        state = self.refresh(hyper_key, state, observations, info)
+            return self._design(design, observations, asked), state, info
+        exploit = stream.child(COIN).draw().uniform() < self.exploit
+        state = self.refresh(stream.child(HYPER), state, observations, info)
         surrogate = self.condition(state, observations, info)
         if exploit:
             with info.stage("maximise"):
-                best = self._best(choose_key, surrogate)
+                best = self._best(stream.child(SEARCH), surrogate)
             if not _among(best.x, observations.pending):
                 info.kind = "exploit"
                 return best.x, state, info
         info.kind = "acquire"
-        sampled = self.sample(path_key, surrogate, observations, info, self.acquisition)
+        sampled = self.sample(stream.child(PATHS), surrogate, observations, info, self.acquisition)
         with info.stage("maximise"):
-            x, value = self._choose(choose_key, sampled, surrogate, self.acquisition)
+            x, value = self._choose(stream.child(SEARCH), sampled, surrogate, self.acquisition)
         info.value = value
         return x, state, info
 
     @double
-    def recommend(self, key: Array, state: State, observations: Observations) -> Best:
+    def recommend(self, stream: Stream, state: State, observations: Observations) -> Best:
         """The best predicted point."""
-        hyper_key, best_key = jax.random.split(key)
-        state = self.refresh(hyper_key, state, observations, Info())
-        return self._best(best_key, self.condition(state, observations, Info()))
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        return self._best(stream.child(SEARCH), self.condition(state, observations, Info()))
 
     @double
-    def belief(self, key: Array, state: State, observations: Observations) -> Pairs:
+    def belief(self, stream: Stream, state: State, observations: Observations) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
-        hyper_key, best_key, path_key, choose_key = jax.random.split(key, 4)
         info = Info()
-        state = self.refresh(hyper_key, state, observations, info)
+        state = self.refresh(stream.child(HYPER), state, observations, info)
         surrogate = self.condition(state, observations, info)
-        best = self._best(best_key, surrogate)
-        sampled = self.sample(path_key, surrogate, observations, info, "jes")
-        _, gain = self._choose(choose_key, sampled, surrogate, "jes")
+        best = self._best(stream.child(SEARCH), surrogate)
+        sampled = self.sample(stream.child(PATHS), surrogate, observations, info, "jes")
+        _, gain = self._choose(stream.child(SEARCH), sampled, surrogate, "jes")
         assert sampled.stars is not None
         f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))
         x = np.asarray(sampled.stars.x).reshape(-1, self.cube.dimensions)
         gap = max(float(np.mean(f / 2 - best.mean / 2)) * 2, 0.0)  # halves cannot overflow
         return Pairs(best, x, f, max(gain, 0.0), gap)
 
-    def refresh(self, key: Array, state: State, observations: Observations, info: Info) -> State:
+    @double
+    def rehearse(self, rows: int) -> None:
+        """Run each stage once on that many made-up observations: what it needs is compiled."""
+        stream, nothing = Stream.of(0), np.zeros((0, self.cube.dimensions))
+        X = np.resize(self._points(stream), (rows, self.cube.dimensions))
+        y = stream.draw().standard_normal(rows)
+        observations = Observations(X, y, np.full(rows, np.nan), nothing, nothing)
+        state = State()
+        if self.hyperparameters == "marginal":
+            chains = inference.start_chains(stream, self.settings.sets, self.model)
+            state = State(rows - 1, Scaling(), chains.position, chains)
+        state = self.refresh(stream, state, observations, Info())
+        surrogate = self.condition(state, observations, Info())
+        sampled = self.sample(stream, surrogate, observations, Info(), self.acquisition)
+        self._choose(stream, sampled, surrogate, self.acquisition)
+        self._best(stream, surrogate)
+
+    def refresh(
+        self, stream: Stream, state: State, observations: Observations, info: Info
+    ) -> State:
         """Bring the hyperparameters, and the scaling they belong to, up to date with the data."""
         if isinstance(self.hyperparameters, Hyperparameters):
             return State(len(observations.y), Scaling())
@@ -222,33 +218,26 @@ class Engine:
                 start = None if state.theta is None else state.theta[0]
                 theta = inference.map_fit(data, self.model, start)[None]
                 return State(n, scaling, theta)
-            chains, mixing = self._advance(key, state, data, scaling, n)
-            info.mixing = Mixing(
-                float(mixing.rhat),
-                float(mixing.effective),
-                float(mixing.acceptance),
-                int(mixing.divergences),
-            )
-            return State(n, scaling, np.asarray(chains.position), chains)
+            chains, info.mixing = self._advance(stream, state, data, scaling, n)
+            return State(n, scaling, chains.position, chains)
 
     def _advance(
-        self, key: Array, state: State, data: Data, scaling: Scaling, n: int
-    ) -> tuple[Chains, inference.Mixing]:
+        self, stream: Stream, state: State, data: Data, scaling: Scaling, n: int
+    ) -> tuple[Chains, Mixing]:
         settings = self.settings
         chains = state.chains and inference.rescale(
             state.chains, _shift(state.scaling, scaling), self.settings.prior
         )
         if chains is None:
-            return inference.cold_start(key, settings.sets, data, self.model, settings.transitions)
+            return inference.cold_start(stream, settings.sets, data, self.model, settings.moves)
         for i in range(min(n - state.told, 5)):  # catch up when many were told at once
             chains, mixing = inference.refresh(
-                jax.random.fold_in(key, i),
+                stream.child(i),
                 chains,
                 data,
-                jnp.asarray(1.0),
-                jnp.asarray(WARM_GAIN),
                 model=self.model,
-                transitions=settings.transitions,
+                moves=settings.moves,
+                gain=WARM_GAIN,
             )
         return chains, mixing
 
@@ -258,15 +247,16 @@ class Engine:
         assert scaling is not None
         data = self._data(observations, scaling)
         with info.stage("condition"):
-            if isinstance(self.hyperparameters, Hyperparameters):
-                hypers = jax.tree.map(jnp.asarray, self.hyperparameters)
+            known, model = self.hyperparameters, self.model
+            if isinstance(known, Hyperparameters):
+                posterior = fit(known, *data, kernel=model.kernel, columns=model.columns)
             else:
-                hypers = inference.unpack(jnp.asarray(state.theta), self.settings.prior)
-            posterior = fit(hypers, *data, kernel=self.settings.kernel, columns=self.cube.parameter)
+                assert state.theta is not None
+                posterior = inference.posterior(state.theta, data, model=model)
             check_factor(posterior)
             info.jitter = max(info.jitter, float(np.max(np.asarray(posterior.jitter))))
         success = self._success(data, observations, info)
-        worst = jnp.min(jnp.where(data.mask, data.y, jnp.inf))
+        worst = np.min(data.y[data.mask], initial=np.inf)
         return Surrogate(posterior, success, worst, scaling)
 
     def _success(self, data: Data, observations: Observations, info: Info) -> SuccessChance | None:
@@ -277,7 +267,7 @@ class Engine:
 
     def sample(
         self,
-        key: Array,
+        stream: Stream,
         surrogate: Surrogate,
         observations: Observations,
         info: Info,
@@ -285,76 +275,76 @@ class Engine:
     ) -> Sampled:
         """What the acquisition function `name` needs, and the posterior with pending points."""
         settings, needs = self.settings, REGISTRY[name].needs
-        path_key, optima_key, noise_key = jax.random.split(key, 3)
+        posterior = surrogate.posterior
         if needs == "nothing" and len(observations.pending) == 0:
-            return Sampled(surrogate.posterior, None, None)
-        stars = None
+            return Sampled(posterior, None, None)
         with info.stage("pairs"):
-            paths = gp_paths.sample(
-                path_key, surrogate.posterior, paths=settings.pairs, features=settings.features
+            draws = Draws.of(
+                stream.child(0), posterior, paths=settings.pairs, features=settings.features
             )
-            if needs == "pairs":
-                stars = wait(
-                    optima(
-                        optima_key,
-                        paths,
-                        self.cube,
-                        jnp.asarray(sobol(self.cube.parameters, settings.path_candidates)),
-                        points=max(settings.path_candidates // 4, ANCHORS),
-                        steps=settings.steps,
-                    )
+            search = Search.of(stream.child(1), self.cube, settings.path_candidates, ANCHORS)
+            pairs = needs == "pairs"
+            sampled = wait(
+                stages.sample(
+                    draws, search, posterior, self.cube, steps=settings.steps, pairs=pairs
                 )
+            )
         with info.stage("pending"):
-            pending = np.zeros_like(surrogate.posterior.X)
-            pending[: len(observations.pending)] = observations.pending
-            count = jnp.asarray(len(observations.pending))
-            posterior = wait(fantasise(noise_key, paths, jnp.asarray(pending), count))
-        return Sampled(posterior, paths if needs == "paths" else None, stars)
+            posterior = self._with_pending(stream.child(2), sampled, observations)
+        return Sampled(posterior, sampled.paths if needs == "paths" else None, sampled.stars)
+
+    def _with_pending(
+        self, stream: Stream, sampled: Sampled, observations: Observations
+    ) -> Posterior:
+        posterior, paths, _ = sampled
+        count = len(observations.pending)
+        if count == 0:
+            return posterior
+        assert paths is not None
+        M, P, n = paths.update.shape
+        pending = np.zeros((n, self.cube.dimensions))
+        pending[:count] = observations.pending
+        white = stream.draw().standard_normal((n, M, P))
+        return wait(stages.fantasise(white, posterior, paths, pending, np.asarray(count)))
 
     def _choose(
-        self,
-        key: Array,
-        sampled: Sampled,
-        surrogate: Surrogate,
-        name: str,
+        self, stream: Stream, sampled: Sampled, surrogate: Surrogate, name: str
     ) -> tuple[Float[np.ndarray, " D"], float]:
-        x, value = choose(
-            key,
-            *sampled,
+        settings = self.settings
+        x, value = stages.choose(
+            stream.child(0).key(),
+            self._search(stream.child(1), pairs=REGISTRY[name].needs == "pairs"),
+            sampled,
             surrogate.success,
             self.cube,
-            self._base(),
             name=name,
-            points=max(self.settings.candidates // 4, ANCHORS),
-            starts=self.settings.starts,
-            steps=self.settings.steps,
+            starts=settings.starts,
+            steps=settings.steps,
         )
         return np.asarray(x), float(value)
 
-    def _best(self, key: Array, surrogate: Surrogate) -> Best:
-        x, means, variances = best_mean(
-            key,
+    def _best(self, stream: Stream, surrogate: Surrogate) -> Best:
+        settings = self.settings
+        x, means, variances = stages.best_mean(
+            self._search(stream.child(1), pairs=False),
             surrogate.posterior,
             surrogate.success,
             surrogate.worst,
             self.cube,
-            self._base(),
-            points=max(self.settings.candidates // 4, ANCHORS),
-            starts=self.settings.starts,
-            steps=self.settings.steps,
+            starts=settings.starts,
+            steps=settings.steps,
         )
         return _restored(np.asarray(x), means, variances, surrogate.scaling)
 
-    def _base(self) -> Array:
-        return jnp.asarray(sobol(self.cube.parameters, self.settings.candidates))
+    def _search(self, stream: Stream, *, pairs: bool) -> Search:
+        default = CANDIDATES_BESIDE_PAIRS if pairs else CANDIDATES
+        return Search.of(stream, self.cube, self.settings.candidates or default, ANCHORS)
 
     def _design(
-        self, key: Array, observations: Observations, asked: int
+        self, stream: Stream, observations: Observations, asked: int
     ) -> Float[np.ndarray, " D"]:
         """The next space-filling point; after failures, the safest of the next few."""
-        points = np.asarray(
-            space_filling(key, self.cube, jnp.asarray(sobol(self.cube.parameters, DESIGN_POINTS)))
-        )
+        points = self._points(stream)
         if len(observations.failed) == 0:
             return np.asarray(points[asked % DESIGN_POINTS])
         seen = np.concatenate([observations.X, observations.pending, observations.failed])
@@ -363,6 +353,11 @@ class Engine:
         few = (new if len(new) else order)[:16]
         success = fit_success(self.model, self._data(observations, Scaling()), observations.failed)
         return np.asarray(few[np.argmax(success.evaluate(jnp.asarray(few)))])
+
+    def _points(self, stream: Stream) -> Float[np.ndarray, "N D"]:
+        d = self.cube.parameters
+        shift = stream.draw().uniform(size=d)
+        return np.asarray(stages.fill(shift, self.cube, sobol(d, DESIGN_POINTS)))
 
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
         """Standardised observations, padded with room for what is pending or failed."""
@@ -375,9 +370,7 @@ class Engine:
             scaling.variance(observations.noise_var, observations.y),
             self.settings.prior.noise_floor,
         )
-        return Data(
-            jnp.asarray(X), jnp.asarray(y), jnp.asarray(noise_var), jnp.asarray(np.arange(size) < n)
-        )
+        return Data(X, y, noise_var, np.arange(size) < n)
 
 
 def _among(x: np.ndarray, rows: np.ndarray) -> bool:

@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 
 from optpair.acquisition.base import Acquisition
 from optpair.acquisition.normal import log_ndtr
-from optpair.gp.inference import Data, Model, map_fit, unpack
-from optpair.gp.posterior import Posterior, fit
+from optpair.gp.inference import Data, Model, map_fit, posterior
+from optpair.gp.posterior import Posterior
 from optpair.gp.priors import Prior
 from optpair.runtime import pytree, static
 
@@ -48,13 +48,10 @@ def fit_success(model: Model, data: Data, failed: Float[np.ndarray, "m D"]) -> S
     X, labels = np.array(data.X), np.zeros(len(data.y))
     mask = np.array(data.mask)
     X[rows], labels[rows], mask[rows] = failed, FAILED, True
-    both = Data(
-        jnp.asarray(X), jnp.asarray(labels), jnp.full(len(labels), jnp.nan), jnp.asarray(mask)
-    )
+    both = Data(X, labels, np.full(len(labels), np.nan), mask)
     model = model._replace(prior=Prior(mean_scale=0.0))
     theta = map_fit(both, model)
-    hypers = unpack(jnp.asarray(theta)[None], model.prior)
-    return SuccessChance(fit(hypers, *both, kernel=model.kernel, columns=model.columns))
+    return SuccessChance(posterior(theta[None], both, model=model))
 
 
 @pytree

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.stats import qmc
 
-from optpair.cube import Cube
-from optpair.runtime import compiled
+from optpair.cube import Cube, Moves
+from optpair.runtime import Numbers, Stream, compiled
 
 BLOCK = 256  # rows screened at once: their kernel rows stay in cache
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
@@ -42,18 +42,48 @@ def sobol(parameters: int, points: int) -> Float[np.ndarray, "N d"]:
     return np.asarray(qmc.Sobol(parameters, scramble=True, rng=0).random(rounded)[:points])
 
 
-def space_filling(key: Array, cube: Cube, base: Float[Array, "N d"]) -> Float[Array, "N D"]:
-    """Legal points that fill the space: Sobol points, shifted at random around the torus."""
-    return cube.spread((base + jax.random.uniform(key, (base.shape[1],))) % 1.0)
+def space_filling(
+    shift: Float[Numbers, " d"], cube: Cube, base: Float[Numbers, "N d"]
+) -> Float[Array, "N D"]:
+    """Legal points that fill the space: Sobol points, shifted around the torus."""
+    return cube.spread((jnp.asarray(base) + shift) % 1.0)
 
 
-def near(key: Array, cube: Cube, anchors: Float[Array, "A D"], points: int) -> Float[Array, "N D"]:
-    """Legal points near the anchors, at distances from 0.001 to 0.3; the anchors come first."""
-    scale_key, move_key = jax.random.split(key)
+def near(
+    scale: Float[Array, "N 1"], moves: Moves, cube: Cube, anchors: Float[Array, "A D"]
+) -> Float[Array, "N D"]:
+    """Legal points near the anchors, moved by so much; the anchors themselves come first."""
+    points = len(scale)
     centres = jnp.tile(anchors, (-(-points // len(anchors)), 1))[:points]
-    scale = 10 ** jax.random.uniform(scale_key, (points, 1), minval=-3.0, maxval=-0.5)
-    moved = cube.perturb(move_key, centres, scale)
+    moved = cube.perturb(moves, centres, scale)
     return jnp.where(jnp.arange(points)[:, None] < len(anchors), centres, moved)
+
+
+class Search(NamedTuple):
+    """The points of a screening, up to the anchors that some of them surround."""
+
+    base: Float[Numbers, "N d"]  # Sobol points
+    shift: Float[Numbers, " d"]  # of all of them
+    scale: Float[Numbers, "n 1"]  # distances from the anchors
+    moves: Moves
+
+    @classmethod
+    def of(cls, stream: Stream, cube: Cube, points: int, anchors: int) -> Search:
+        """`points` that fill the space, and a quarter as many at 0.001 to 0.3 from the anchors."""
+        rng, around = stream.draw(), max(points // 4, anchors)
+        return cls(
+            sobol(cube.parameters, points),
+            rng.uniform(size=cube.parameters),
+            10 ** rng.uniform(-3.0, -0.5, (around, 1)),
+            cube.moves(rng, around),
+        )
+
+    def points(
+        self, cube: Cube, anchors: Float[Array, "A D"]
+    ) -> tuple[Float[Array, "n D"], Float[Array, "N D"]]:
+        """Those near the anchors, and those that fill the space."""
+        surrounding = near(jnp.asarray(self.scale), self.moves, cube, anchors)
+        return surrounding, space_filling(self.shift, cube, self.base)
 
 
 def screen(function: Function, X: Float[Array, "N D"]) -> Float[Array, "*b N"]:
@@ -93,7 +123,7 @@ def ascend(
     def step(_: Array | int, at: _Climb) -> _Climb:
         pressed = ((at.x <= 0) & (at.slope < 0)) | ((at.x >= 1) & (at.slope > 0)) | ~mask
         slope = jnp.where(pressed, 0.0, at.slope)
-        newton = jnp.where(pressed, 0.0, jnp.einsum("...ij,...j->...i", at.inverse, slope))
+        newton = jnp.where(pressed, 0.0, jnp.sum(at.inverse * slope[..., None, :], -1))
         uphill = jnp.sum(newton * slope, -1, keepdims=True) > 0
         direction = jnp.where(uphill & ~at.fresh[..., None], newton, slope)
         length = jnp.max(jnp.abs(direction), -1, keepdims=True)
@@ -119,29 +149,36 @@ def ascend(
             fresh=at.fresh & ~learnt,
         )
 
-    value, slope = gradient(X)
+    # Nothing is known at the start: without a slope the first step stays there and looks around.
     start = _Climb(
         X,
-        value,
-        slope,
+        jnp.full(X.shape[:-1], -jnp.inf),
+        jnp.zeros_like(X),
         jnp.broadcast_to(eye, (*X.shape, X.shape[-1])),
-        jnp.full(value.shape, FIRST_RADIUS),
-        jnp.ones(value.shape, dtype=bool),
+        jnp.full(X.shape[:-1], FIRST_RADIUS / 2),
+        jnp.ones(X.shape[:-1], dtype=bool),
     )
-    end = jax.lax.fori_loop(0, steps, step, start)
+    end = jax.lax.fori_loop(0, steps + 1, step, start)
     return end.x, end.value
 
 
 def _bfgs(inverse: Array, s: Array, bend: Array, fresh: Array, eye: Array) -> tuple[Array, Array]:
-    """The BFGS update of an inverse Hessian, skipped where the curvature is not positive."""
+    """The BFGS update of an inverse Hessian H, skipped where the curvature is not positive.
+
+    H + ρ (1 + ρ bᵀHb) ssᵀ − ρ (s(Hb)ᵀ + (Hb)sᵀ),   ρ = 1/sᵀb, b the bend of the slope along s
+    """
     curvature = jnp.sum(s * bend, -1)
     norms = jnp.sqrt(jnp.sum(s * s, -1) * jnp.sum(bend * bend, -1))
     usable = (curvature > 1e-8 * norms) & (norms > 0)
     rho = jnp.where(usable, 1 / jnp.where(usable, curvature, 1.0), 0.0)[..., None, None]
     size = curvature / jnp.where(usable, jnp.sum(bend * bend, -1), 1.0)
     base = jnp.where(fresh[..., None, None], size[..., None, None] * eye, inverse)
-    left = eye - rho * s[..., :, None] * bend[..., None, :]
-    updated = left @ base @ jnp.swapaxes(left, -1, -2) + rho * s[..., :, None] * s[..., None, :]
+    turned = jnp.sum(base * bend[..., None, :], -1)
+    share = 1 + rho * jnp.sum(bend * turned, -1)[..., None, None]
+    both = s[..., :, None] * turned[..., None, :]
+    updated = base + rho * (
+        share * s[..., :, None] * s[..., None, :] - both - jnp.swapaxes(both, -1, -2)
+    )
     return jnp.where(usable[..., None, None], updated, inverse), usable
 
 

@@ -10,21 +10,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, cast, get_args
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from optpair import saving
 from optpair.acquisition import REGISTRY
-from optpair.engine import Best, Engine, Info, State
+from optpair.engine import Best, Engine, Info, State, padded_size
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
 from optpair.history import State as TrialState
-from optpair.runtime import check_seed, double, make_key, refuse_fork
+from optpair.programs import compile_ahead
+from optpair.runtime import Stream, check_seed, refuse_fork
 from optpair.settings import Settings
 from optpair.space import Space
 
 DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
+AHEAD = 16  # trials before a padded size is needed: time to compile it
 
 Mode = Literal["marginal", "map"]
 P = ParamSpec("P")
@@ -140,6 +141,8 @@ class Optimizer:
         self._asked = 0
         self._info = Info()
         self._lock = threading.RLock()
+        self._compiled: set[int] = set()  # padded sizes, in the background
+        self._compiling: threading.Thread | None = None
 
     @property
     def space(self) -> Space:
@@ -189,15 +192,25 @@ class Optimizer:
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told or cancelled."""
         x, state, info = self._engine.suggest(
-            self._key(SUGGEST, self._asked),
+            self._stream(SUGGEST, self._asked),
             self._state,
             self._history.observations(),
             self._asked,
-            self._key(DESIGN, 0),
+            self._stream(DESIGN, 0),
         )
         trial = self._history.add(self.space.decode(x))
         self._state, self._info, self._asked = state, info, self._asked + 1
+        self._compile_ahead()
         return trial
+
+    def _compile_ahead(self) -> None:
+        """While the trial runs: have the next padded size compiled before it is needed."""
+        soon = self._history.count("told") + self._history.count("pending") + AHEAD
+        rows = padded_size(max(soon, self._engine.initial))
+        busy = self._compiling is not None and self._compiling.is_alive()
+        if self._engine.settings.ahead and rows not in self._compiled and not busy:
+            self._compiled.add(rows)
+            self._compiling = compile_ahead(functools.partial(self._engine.rehearse, rows))
 
     @_locked
     def tell(
@@ -226,7 +239,7 @@ class Optimizer:
         self._need_values()
         told = self._history.count("told")
         best = self._engine.recommend(
-            self._key(ANSWER, told), self._state, self._history.observations()
+            self._stream(ANSWER, told), self._state, self._history.observations()
         )
         return self._recommendation(best)
 
@@ -236,7 +249,7 @@ class Optimizer:
         self._need_values()
         told = self._history.count("told")
         pairs = self._engine.belief(
-            self._key(ANSWER, told), self._state, self._history.observations()
+            self._stream(ANSWER, told), self._state, self._history.observations()
         )
         return Belief(
             params=tuple(self.space.decode(x) for x in pairs.x),
@@ -277,9 +290,8 @@ class Optimizer:
             observed=observed,
         )
 
-    @double
-    def _key(self, purpose: int, count: int) -> Array:
-        return jax.random.fold_in(jax.random.fold_in(make_key(self._seed), purpose), count)
+    def _stream(self, purpose: int, count: int) -> Stream:
+        return Stream.of(self._seed).child(purpose, count)
 
     def __reduce__(self) -> tuple[Callable[..., Optimizer], tuple[dict[str, Any]]]:
         with self._lock:

@@ -6,19 +6,18 @@ from the best of each kind. Faces of the cube and discrete coordinates are the m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from optpair.cube import Cube
 from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
-from optpair.maximize import climb, near, screen, sobol, space_filling
-from optpair.runtime import compiled, double, make_key, pytree, to_numpy
+from optpair.maximize import Search, climb, screen
+from optpair.runtime import Numbers, Stream, compiled, double, pytree, to_numpy
 
 GROUPS = 2  # places of each kind that a path is climbed from
 ANCHORS = 8  # best data points that the screening looks around
@@ -29,8 +28,8 @@ ANCHORS = 8  # best data points that the screening looks around
 class OptimalPairs:
     """P optimal pairs of each of M sets: where a path is largest, and its value there."""
 
-    x: Float[Array | np.ndarray, "M P D"]
-    f: Float[Array | np.ndarray, "M P"]
+    x: Float[Numbers, "M P D"]
+    f: Float[Numbers, "M P"]
 
 
 def best_data(posterior: Posterior, count: int) -> Float[Array, "A D"]:
@@ -41,38 +40,35 @@ def best_data(posterior: Posterior, count: int) -> Float[Array, "A D"]:
     return posterior.X[order[jnp.arange(count) % seen]]
 
 
-def _leaders(paths: Paths, X: Float[Array, "N D"]) -> Float[Array, "M P G D"]:
-    """For every path, the best point of each of a few interleaved groups of candidates."""
-    even = X[: len(X) // GROUPS * GROUPS]
-    values = screen(paths.at, even)
-    best = jnp.argmax(values.reshape(*values.shape[:2], -1, GROUPS), 2)
-    return even[best * GROUPS + jnp.arange(GROUPS)]
+def _leaders(paths: Paths, sources: Sequence[Float[Array, "_ D"]]) -> Float[Array, "M P G D"]:
+    """For every path, the best point of each of a few interleaved groups of every source."""
+    even = [X[: len(X) // GROUPS * GROUPS] for X in sources]
+    values = screen(paths.at, jnp.concatenate(even))
+    found, begin = [], 0
+    for X in even:
+        own = values[..., begin : begin + len(X)].reshape(*values.shape[:2], -1, GROUPS)
+        found.append(X[jnp.argmax(own, 2) * GROUPS + jnp.arange(GROUPS)])
+        begin += len(X)
+    return jnp.concatenate(found, axis=2)
 
 
-@compiled("points", "steps")
-def optima(
-    key: Array,
-    paths: Paths,
-    cube: Cube,
-    base: Float[Array, "N d"],
-    *,
-    points: int,
-    steps: int,
-) -> OptimalPairs:
-    """The optimal pair of every path.
-
-    `base` are the Sobol points of the screening, `points` the number of points near the data.
-    """
-    fill_key, near_key = jax.random.split(key)
+def optima(paths: Paths, cube: Cube, search: Search, steps: int) -> OptimalPairs:
+    """The optimal pair of every path."""
     anchors = best_data(paths.posterior, ANCHORS)
-    sources = (space_filling(fill_key, cube, base), near(near_key, cube, anchors, points))
-    starts = jnp.concatenate([_leaders(paths, X) for X in sources], axis=2)
+    starts = _leaders(paths, search.points(cube, anchors))
     x, f = climb(paths.own, cube, starts, steps)
     winner = jnp.argmax(f, -1)[..., None]
     return OptimalPairs(
         x=jnp.take_along_axis(x, winner[..., None], 2)[:, :, 0],
         f=jnp.take_along_axis(f, winner, 2)[:, :, 0],
     )
+
+
+@compiled("steps")
+def _sample(
+    draws: gp_paths.Draws, search: Search, posterior: Posterior, cube: Cube, *, steps: int
+) -> OptimalPairs:
+    return optima(gp_paths.draw(draws, posterior), cube, search, steps)
 
 
 @double
@@ -99,8 +95,7 @@ def sample(
     if n_pairs < 1:
         raise ValueError(f"n_pairs must be at least 1, not {n_pairs}")
     cube = Cube.box(posterior.scale.shape[1]) if cube is None else cube
-    path_key, optima_key = jax.random.split(make_key(key) if isinstance(key, int) else key)
-    paths = gp_paths.sample(path_key, posterior, paths=n_pairs, features=features)
-    base = jnp.asarray(sobol(cube.parameters, candidates))
-    points = max(candidates // 4, ANCHORS)
-    return to_numpy(optima(optima_key, paths, cube, base, points=points, steps=steps))
+    stream = Stream.of(key)
+    draws = gp_paths.Draws.of(stream.child(0), posterior, paths=n_pairs, features=features)
+    search = Search.of(stream.child(1), cube, candidates, ANCHORS)
+    return to_numpy(_sample(draws, search, posterior, cube, steps=steps))

@@ -12,7 +12,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -20,9 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from optpair.programs import Program
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+
+Numbers = Array | np.ndarray  # what compiled code takes: arrays of the device or of the host
 
 MOST_SEED_BITS = 4096
 
@@ -74,11 +77,11 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
     return inner
 
 
-def compiled(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """`jax.jit` that keeps a function's type; `static` names arguments that are compiled in."""
+def compiled(*static: str) -> Callable[[Callable[P, R]], Program[P, R]]:
+    """Compile a function on its first call; `static` names arguments that are compiled in."""
 
-    def wrap(function: Callable[P, R]) -> Callable[P, R]:
-        return jax.jit(function, static_argnames=static)
+    def wrap(function: Callable[P, R]) -> Program[P, R]:
+        return Program(function, static)
 
     return wrap
 
@@ -97,10 +100,49 @@ def wait(tree: T) -> T:
 
 def make_key(seed: int) -> Array:
     """A random key from any non-negative int, the same in 32- and 64-bit modes."""
-    digest = hashlib.sha256(str(seed).encode()).digest()
-    words = jnp.asarray(np.frombuffer(digest[:8], dtype=np.uint32))
+    words = jnp.asarray(np.frombuffer(_digest(seed)[:8], dtype=np.uint32))
     key: Array = jax.random.wrap_key_data(words, impl="threefry2x32")
     return key
+
+
+def _digest(seed: int) -> bytes:
+    return hashlib.sha256(str(seed).encode()).digest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """A source of random numbers on the host, with a name: a seed and a path of counts.
+
+    Random numbers enter compiled code as arrays: what is drawn here needs no compiling there.
+
+    >>> bool(Stream.of(0).child(1).draw().normal() == Stream.of(0).child(1).draw().normal())
+    True
+    """
+
+    words: tuple[int, ...]
+    path: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, seed: int | Array) -> Stream:
+        """The stream of a seed (any non-negative int), or of a JAX key."""
+        if isinstance(seed, int):
+            return cls(tuple(np.frombuffer(_digest(seed)[:8], dtype=np.uint32).tolist()))
+        return cls(tuple(np.asarray(jax.random.key_data(seed)).astype(np.uint32).tolist()))
+
+    def child(self, *path: int) -> Stream:
+        """The stream further down that path."""
+        return Stream(self.words, self.path + path)
+
+    def draw(self) -> np.random.Generator:
+        """A generator at the beginning of this stream."""
+        return np.random.Generator(np.random.Philox(self._sequence()))
+
+    def key(self) -> np.ndarray:
+        """Two words for a JAX key that compiled code makes: `jax.random.wrap_key_data`."""
+        return self._sequence().generate_state(2)
+
+    def _sequence(self) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.words, spawn_key=self.path)
 
 
 def check_seed(seed: object) -> int:
@@ -128,12 +170,11 @@ def refuse_fork() -> None:
 
 
 def _enter() -> None:
-    """After a fork: refuse clearly. First use in this process: set the disk cache up."""
+    """After a fork: refuse clearly. First use in this process: be ready for one."""
     global _entered
     refuse_fork()
     if not _entered:
         _entered = True
-        _use_disk_cache()
         if hasattr(os, "register_at_fork"):
             jax.devices()  # starts JAX, whose own hook must be there first: they run last in first
             os.register_at_fork(before=_before_fork)
@@ -154,33 +195,6 @@ def _jax_is_running() -> bool:
     bridge = sys.modules.get("jax._src.xla_bridge")
     started = getattr(bridge, "backends_are_initialized", None)  # private: may go
     return bool(started()) if started else False
-
-
-def _use_disk_cache() -> None:
-    """Keep compiled code in the user's cache folder, unless the user has configured JAX's own."""
-    config: Any = jax.config
-    if config.jax_compilation_cache_dir is not None:
-        return
-    try:
-        folder = _cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: no home
-        return
-    if not os.access(folder, os.W_OK):
-        return
-    config.update("jax_compilation_cache_dir", str(folder))
-    config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
-    config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _cache_folder() -> Path:
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "optpair" / f"jax-{jax.__version__}"
 
 
 if hasattr(os, "register_at_fork"):

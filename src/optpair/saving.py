@@ -13,15 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import jax.numpy as jnp
 import numpy as np
 
 from optpair.engine import Engine, State
 from optpair.gp import priors
-from optpair.gp.inference import WINDOW, Chains
+from optpair.gp.inference import OLDEST, WINDOW, Chains
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import History
-from optpair.runtime import double
 from optpair.scaling import Scaling
 from optpair.settings import Settings
 
@@ -194,7 +192,6 @@ def _names(cls: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls))
 
 
-@double
 def state_from_json(document: Mapping[str, Any], history: History, engine: Engine) -> State:
     """The inverse; shapes and signs must fit the space, the settings and the history."""
     k, marginal = len(history.space) + 3, engine.hyperparameters == "marginal"
@@ -225,14 +222,17 @@ def _scaling(document: Mapping[str, Any]) -> Scaling:
 
 def _chains(document: Mapping[str, Any], sets: int, k: int) -> Chains:
     density = _array("log_density", document["log_density"], (sets,), missing=-np.inf)
-    arrays = {
-        "position": _array("position", document["position"], (sets, k)),
-        "log_density": density,
-        "step_size": _positive("step_size", document["step_size"], ()),
-        "inverse_mass": _positive("inverse_mass", document["inverse_mass"], (k,)),
-        "recent": _array("recent", document["recent"], (sets, WINDOW, k)),
-    }
-    return Chains(**{name: jnp.asarray(array) for name, array in arrays.items()})
+    age = _array("age", document["age"], (sets,))
+    if np.any(age < 0) or np.any(age > OLDEST):
+        raise ValueError(f"age must be from 0 to {OLDEST}, not {age.tolist()}")
+    return Chains(
+        position=_array("position", document["position"], (sets, k)),
+        log_density=density,
+        age=age.astype(int),
+        step_size=float(_positive("step_size", document["step_size"], ())),
+        inverse_mass=_positive("inverse_mass", document["inverse_mass"], (k,)),
+        recent=_array("recent", document["recent"], (sets, WINDOW, k)),
+    )
 
 
 def _array(

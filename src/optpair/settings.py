@@ -31,20 +31,23 @@ class Settings:
     """Space-filling trials told before the model is used; None means one more than parameters."""
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
-    transitions: int = 1
-    """HMC transitions of each chain in an update."""
+    moves: int = 4
+    """Chains that an update moves by HMC, those that have waited longest first."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""
-    candidates: int = 2048
-    """Space-filling points at which the acquisition function is screened."""
+    candidates: int | None = None
+    """Space-filling points at which the acquisition function is screened. None means 512 where
+    optimal pairs are candidates as well (more found nothing better), and 2048 otherwise."""
     path_candidates: int = 1024
     """Space-filling points at which sample paths are screened."""
-    starts: int = 6
+    starts: int = 4
     """Screened points from which the maximiser climbs."""
     steps: int = 24
     """Steps of a climb."""
     warp: bool = True
     """Whether values far below the median are compressed (see `optpair.scaling`)."""
+    ahead: bool = True
+    """Whether the next padded size is compiled in the background, while a trial runs."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 
@@ -54,19 +57,20 @@ class Settings:
         check_kernel(self.kernel)
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.type == "int" or (item.name == "initial" and value is not None):
-                object.__setattr__(self, item.name, _count(item.name, value))
+            if item.type == "int" or (item.type == "int | None" and value is not None):
+                object.__setattr__(self, item.name, _count(item.name, value, item.type))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
-        if not isinstance(self.warp, bool):
-            raise TypeError(f"warp must be True or False, not {self.warp!r}")
+        for name in ("warp", "ahead"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.prior, Prior):
             raise TypeError(f"prior must be a Prior, not {self.prior!r}")
 
 
-def _count(name: str, value: object) -> int:
+def _count(name: str, value: object, kind: object) -> int:
     """A plain int of at least 1."""
-    accepted = "None or an int of at least 1" if name == "initial" else "an int of at least 1"
+    accepted = "an int of at least 1" if kind == "int" else "None or an int of at least 1"
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be {accepted}, not {value!r}")
     if value < 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from optpair.gp import kernels
-from optpair.runtime import make_key
 
 KERNELS = ("rbf", "matern52")
 STEP = np.finfo(float).eps ** (1 / 3)
@@ -176,11 +174,16 @@ def test_gradient_is_zero_where_points_coincide(kernel: str) -> None:
     np.testing.assert_allclose(jax.jit(jax.grad(value))(x), 0.0, atol=1e-12)
 
 
+def spectral(kernel: str) -> np.ndarray:
+    rng, (sets, d) = np.random.default_rng(3), SCALE.shape
+    normal, chi2 = rng.standard_normal((sets, 200_000, d)), rng.chisquare(5, (sets, 200_000))
+    return np.asarray(kernels.frequencies(kernel, normal, chi2, jnp.asarray(SCALE)))
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_spectral_draws_reproduce_the_kernel(kernel: str) -> None:
     # k(Δ)/a = E cos(ω·Δ): the mean of 200,000 cosines, within 4 of its standard errors.
-    draw = jax.jit(partial(kernels.frequencies, kernel), static_argnums=2)
-    omega = np.asarray(draw(make_key(3), jnp.asarray(SCALE), 200_000))
+    omega = spectral(kernel)
     for delta in ([0.1, 0.0], [0.0, 0.3], [0.2, -0.2], [-0.3, 1.0]):
         cosines = np.cos(omega @ np.array(delta))
         error = cosines.std(1) / np.sqrt(cosines.shape[1])
@@ -190,8 +193,7 @@ def test_spectral_draws_reproduce_the_kernel(kernel: str) -> None:
 
 def test_spectral_draws_of_one_kernel_do_not_fit_the_other() -> None:
     """The test above has the power to tell the kernels apart."""
-    draw = jax.jit(partial(kernels.frequencies, "rbf"), static_argnums=2)
-    omega = np.asarray(draw(make_key(3), jnp.asarray(SCALE), 200_000))
+    omega = spectral("rbf")
     cosines = np.cos(omega @ np.array([0.2, -0.2]))
     error = cosines.std(1) / np.sqrt(cosines.shape[1])
     wrong = formula("matern52", np.linalg.norm(np.array([0.2, -0.2]) / SCALE, axis=1))

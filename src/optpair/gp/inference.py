@@ -6,42 +6,52 @@ The unconstrained vector of one set is θ = (log ℓ_1..d, log a, log σ², μ/s
 
 M chains run side by side, each contributing its last state. They start where the last refresh left
 them: they are reweighted by what the new data say of them, resampled where those weights are
-uneven (a chain that the data have ruled out would otherwise be stuck), and moved by a few HMC
-transitions. A cold start does the same from the prior, letting the data in step by step.
+uneven (a chain that the data have ruled out would otherwise be stuck), and some of them, copies
+and those that have waited longest first, are moved by a long HMC trajectory. One datum changes the
+posterior little: moving every chain at every ask would be work without an effect. A cold start
+does the same from the prior, letting the data in step by step.
+
+What is done n³ times is compiled; the bookkeeping over a dozen chains is NumPy.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
-import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from blackjax.diagnostics import potential_scale_reduction
-from jaxtyping import Array, Bool, Float
+from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
+from blackjax.mcmc.metrics import gaussian_euclidean
+from blackjax.mcmc.trajectory import static_integration
+from jaxtyping import Array, Bool, Float, Int
+from scipy.special import softmax
 
 from optpair.gp.kernels import Kernel
-from optpair.gp.posterior import Hyperparameters, gram, inverse_lower
+from optpair.gp.posterior import Hyperparameters, Posterior, fit, gram, gram_of_lower, inverse_lower
 from optpair.gp.priors import Prior
-from optpair.runtime import compiled, pytree
+from optpair.runtime import Numbers, Stream, compiled, double, to_numpy
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8
 LEAPFROGS = 16  # long trajectories: one of them nearly forgets where it started
 MASS_GAIN = 0.25  # how far the mass matrix follows the spread of the last draws
 COLD_ROUNDS = 24  # refreshes of a cold start; in the first half the data are let in
+OLDEST = 1_000_000  # the age of a copy
+DIVERGENCE = 1000.0  # nats lost on a trajectory that went astray
 
 
 class Data(NamedTuple):
     """Standardised observations, possibly padded; NaN noise_var means inferred."""
 
-    X: Float[Array, "n D"]
-    y: Float[Array, " n"]
-    noise_var: Float[Array, " n"]
-    mask: Bool[Array, " n"]
+    X: Float[Numbers, "n D"]
+    y: Float[Numbers, " n"]
+    noise_var: Float[Numbers, " n"]
+    mask: Bool[Numbers, " n"]
 
 
 class Model(NamedTuple):
@@ -57,28 +67,37 @@ class Model(NamedTuple):
         return max(self.columns) + 1
 
 
-@pytree
 @dataclass(frozen=True)
 class Chains:
     """M warm chains: what the next refresh starts from."""
 
-    position: Float[Array, "M k"]
-    log_density: Float[Array, " M"]  # of the positions, when they were last moved
-    step_size: Float[Array, ""]
-    inverse_mass: Float[Array, " k"]
-    recent: Float[Array, "M W k"]  # the last draws, oldest first, for the diagnostic
+    position: Float[np.ndarray, "M k"]
+    log_density: Float[np.ndarray, " M"]  # of the positions, when they were last moved
+    age: Int[np.ndarray, " M"]  # refreshes since then; copies of another chain come first
+    step_size: float
+    inverse_mass: Float[np.ndarray, " k"]
+    recent: Float[np.ndarray, "M W k"]  # the last draws, oldest first, for the diagnostic
 
 
-class Mixing(NamedTuple):
-    """Whether the chains mixed: `rhat` near 1, acceptance near its target, no divergences.
+@dataclass(frozen=True)
+class Mixing:
+    """Whether the chains mixed: `rhat` near 1, acceptance near its target, no divergences."""
 
-    `effective` is how many chains the reweighting left.
-    """
+    recent: Float[np.ndarray, "M W k"] = field(repr=False)
+    effective: float  # chains left by the reweighting, of all
+    acceptance: float
+    divergences: int
 
-    rhat: Float[Array, ""]
-    effective: Float[Array, ""]
-    acceptance: Float[Array, ""]
-    divergences: Float[Array, ""]
+    @cached_property
+    @double
+    def rhat(self) -> float:
+        """The largest potential scale reduction over the last draws."""
+        return float(jnp.max(potential_scale_reduction(self.recent, chain_axis=0, sample_axis=1)))
+
+    @property
+    def mixed(self) -> bool:
+        """R-hat below 1.2, and hardly a divergence."""
+        return self.rhat < 1.2 and self.divergences <= 1
 
 
 @jax.custom_vjp
@@ -92,12 +111,12 @@ def _gaussian_forward(K: Array, r: Array) -> tuple[Array, tuple[Array, Array]]:
     inverse = inverse_lower(C)
     white = inverse @ r
     value = -jnp.sum(white**2) / 2 - jnp.sum(jnp.log(jnp.diagonal(C)))
-    return value, (inverse, inverse.T @ white)
+    return value, (inverse, white @ inverse)
 
 
 def _gaussian_backward(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
     inverse, alpha = saved
-    return g / 2 * (jnp.outer(alpha, alpha) - inverse.T @ inverse), -g * alpha
+    return g / 2 * (jnp.outer(alpha, alpha) - gram_of_lower(inverse)), -g * alpha
 
 
 gaussian_log_density.defvjp(_gaussian_forward, _gaussian_backward)
@@ -113,6 +132,13 @@ def unpack(theta: Float[Array, "*M k"], prior: Prior) -> Hyperparameters:
     )
 
 
+@compiled("model")
+def posterior(theta: Float[Numbers, "M k"], data: Data, *, model: Model) -> Posterior:
+    """The posterior under each of M unconstrained vectors."""
+    hypers = unpack(jnp.asarray(theta), model.prior)
+    return fit(hypers, *data, kernel=model.kernel, columns=model.columns)
+
+
 def log_prior(theta: Float[Array, " k"], prior: Prior) -> Float[Array, ""]:
     """log prior(θ), up to a constant."""
     d = theta.shape[-1] - 3
@@ -125,7 +151,7 @@ def log_prior(theta: Float[Array, " k"], prior: Prior) -> Float[Array, ""]:
 
 
 def log_posterior(
-    theta: Float[Array, " k"], data: Data, model: Model, temper: Float[Array, ""] | float = 1.0
+    theta: Float[Array, " k"], data: Data, model: Model, temper: Float[Numbers, ""] | float = 1.0
 ) -> Float[Array, ""]:
     """log p(θ | y), up to a constant, the likelihood to the power `temper`; −inf if not finite."""
     hypers = unpack(theta[None], model.prior)
@@ -138,11 +164,66 @@ def log_posterior(
     return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
 
-def start_chains(key: Array, sets: int, model: Model) -> Chains:
+@compiled("model")
+def _densities(
+    position: Float[Numbers, "M k"], data: Data, temper: Float[Numbers, ""], *, model: Model
+) -> Float[Array, " M"]:
+    return jax.vmap(lambda theta: log_posterior(theta, data, model, temper))(position)
+
+
+class Moved(NamedTuple):
+    """The end of one HMC transition of each of B chains."""
+
+    position: Float[Array, "B k"]
+    log_density: Float[Array, " B"]
+    acceptance: Float[Array, " B"]  # probability
+    divergent: Bool[Array, " B"]
+
+
+@compiled("model")
+def _move(
+    position: Float[Numbers, "B k"],
+    momentum: Float[Numbers, "B k"],
+    coin: Float[Numbers, " B"],
+    step: Float[Numbers, " B"],
+    inverse_mass: Float[Numbers, " k"],
+    data: Data,
+    temper: Float[Numbers, ""],
+    *,
+    model: Model,
+) -> Moved:
+    """One HMC transition of each chain; `momentum` and `coin` are standard normal and uniform."""
+
+    def density(theta: Array) -> Array:
+        return log_posterior(theta, data, model, temper)
+
+    kinetic_energy = gaussian_euclidean(inverse_mass).kinetic_energy
+    integrate = static_integration(velocity_verlet(density, kinetic_energy))
+
+    def move(theta: Any, momentum: Any, coin: Any, step: Any) -> Moved:
+        value, slope = jax.value_and_grad(density)(theta)
+        start = IntegratorState(theta, momentum / jnp.sqrt(inverse_mass), value, slope)
+        end = integrate(start, step, LEAPFROGS)
+        gained = (end.logdensity - kinetic_energy(end.momentum)) - (
+            value - kinetic_energy(start.momentum)
+        )
+        gained = jnp.where(jnp.isnan(gained), -jnp.inf, gained)
+        accepted = jnp.log(coin) < gained
+        return Moved(
+            jnp.where(accepted, end.position, theta),
+            jnp.where(accepted, end.logdensity, value),
+            jnp.minimum(jnp.exp(gained), 1.0),
+            gained < -DIVERGENCE,
+        )
+
+    return jax.vmap(move)(position, momentum, coin, step)
+
+
+def start_chains(stream: Stream, sets: int, model: Model) -> Chains:
     """Chains spread over the prior."""
     d, prior = model.d, model.prior
-    spread = jnp.clip(jax.random.normal(key, (sets, d + 3)), -2.0, 2.0)
-    position = jnp.concatenate(
+    spread = np.clip(stream.draw().standard_normal((sets, d + 3)), -2.0, 2.0)
+    position = np.concatenate(
         [
             prior.lengthscale.start(spread[:, :d], d),
             prior.outputscale.start(spread[:, d : d + 1], d),
@@ -151,95 +232,114 @@ def start_chains(key: Array, sets: int, model: Model) -> Chains:
         ],
         axis=1,
     )
-    recent = jnp.broadcast_to(position[:, None], (sets, WINDOW, d + 3))
-    density = jax.vmap(lambda theta: log_prior(theta, prior))(position)
-    return Chains(position, density, jnp.asarray(0.2), jnp.full(d + 3, 0.5), recent)
+    recent = np.repeat(position[:, None], WINDOW, axis=1)
+    return Chains(
+        position, np.zeros(sets), np.zeros(sets, dtype=int), 0.2, np.full(d + 3, 0.5), recent
+    )
 
 
-def resample(
-    key: Array, chains: Chains, density: Float[Array, " M"]
-) -> tuple[Chains, Float[Array, ""]]:
+def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> tuple[Chains, float]:
     """Replace chains that the new log densities rule out by copies of the others.
 
     Systematic resampling with weights ∝ exp(new − old), only where their effective number falls
     below half or one of them is impossible. Returns that number as well.
     """
     M = len(density)
-    change = jnp.where(jnp.isfinite(density), density - chains.log_density, -jnp.inf)
-    weights = jax.nn.softmax(jnp.where(jnp.any(jnp.isfinite(change)), change, 0.0))
-    effective = 1 / jnp.sum(weights**2)
-    points = (jnp.arange(M) + jax.random.uniform(key)) / M
-    drawn = jnp.minimum(jnp.searchsorted(jnp.cumsum(weights), points), M - 1)
-    impossible = jnp.any(weights == 0)  # without a slope, such a chain would stay for good
-    index = jnp.where((effective < M / 2) | impossible, drawn, jnp.arange(M))
-    return replace(chains, position=chains.position[index], recent=chains.recent[index]), effective
+    change = np.where(np.isfinite(density), density - chains.log_density, -np.inf)
+    weights = softmax(change) if np.any(np.isfinite(change)) else np.full(M, 1 / M)
+    effective = float(1 / np.sum(weights**2))
+    if effective >= M / 2 and np.all(weights > 0):  # an impossible chain has no slope: it stays
+        return replace(chains, age=np.minimum(chains.age + 1, OLDEST)), effective
+    index = np.minimum(np.searchsorted(np.cumsum(weights), (np.arange(M) + coin) / M), M - 1)
+    copies = np.isin(np.arange(M), np.unique(index, return_index=True)[1], invert=True)
+    return (
+        replace(
+            chains,
+            position=chains.position[index],
+            log_density=density[index],
+            age=np.where(copies, OLDEST, np.minimum(chains.age[index] + 1, OLDEST)),
+            recent=chains.recent[index],
+        ),
+        effective,
+    )
 
 
-@compiled("model", "transitions")
 def refresh(
-    key: Array,
+    stream: Stream,
     chains: Chains,
     data: Data,
-    temper: Float[Array, ""],
-    gain: Float[Array, ""],
     *,
     model: Model,
-    transitions: int,
+    moves: int,
+    temper: float = 1.0,
+    gain: float,
 ) -> tuple[Chains, Mixing]:
-    """Reweight and resample the chains, move them by a few HMC transitions, then adapt.
+    """Reweight and resample the chains, move `moves` of them by HMC, then adapt.
 
     `gain` says how far the step size moves towards what these draws suggest: large in a cold start,
     smaller after.
     """
-    kernel = blackjax.hmc.build_kernel()
-    M = len(chains.position)
-
-    def density(theta: Array) -> Array:
-        return log_posterior(theta, data, model, temper)
-
-    def transition(states: Any, key: Array) -> tuple[Any, tuple[Array, Array, Array]]:
-        step_key, move_key = jax.random.split(key)
-        # A step of its own for each chain: some are short enough wherever a chain may be.
-        steps = chains.step_size * jax.random.uniform(step_key, (M,), minval=0.2, maxval=1.3)
-
-        def move(key: Array, state: Any, step: Array) -> Any:
-            return kernel(key, state, density, step, chains.inverse_mass, LEAPFROGS)
-
-        states, info = jax.vmap(move)(jax.random.split(move_key, M), states, steps)
-        return states, (states.position, info.acceptance_rate, info.is_divergent)
-
-    resample_key, hmc_key = jax.random.split(key)
-    chains, effective = resample(resample_key, chains, jax.vmap(density)(chains.position))
-    states = jax.vmap(lambda theta: blackjax.hmc.init(theta, density))(chains.position)
-    states, (draws, acceptance, divergent) = jax.lax.scan(
-        transition, states, jax.random.split(hmc_key, transitions)
+    rng = stream.draw()
+    power = np.asarray(temper)
+    density = np.asarray(_densities(chains.position, data, power, model=model))
+    chains, effective = resample(rng.uniform(), chains, density)
+    who = np.argsort(-chains.age, kind="stable")[:moves]
+    # A step of its own for each chain: some are short enough wherever a chain may be.
+    steps = chains.step_size * rng.uniform(0.2, 1.3, len(who))
+    momentum = rng.standard_normal((len(who), chains.position.shape[1]))
+    coins = rng.uniform(size=len(who))
+    moved = to_numpy(
+        _move(
+            chains.position[who],
+            momentum,
+            coins,
+            steps,
+            chains.inverse_mass,
+            data,
+            power,
+            model=model,
+        )
     )
-    rate = jnp.mean(jnp.nan_to_num(acceptance))
-    recent = jnp.concatenate([chains.recent, jnp.swapaxes(draws, 0, 1)], axis=1)[:, -WINDOW:]
-    spread = jnp.clip(jnp.var(recent[:, -8:].reshape(-1, recent.shape[-1]), axis=0), 1e-3, 4.0)
-    step_size = chains.step_size * jnp.exp(gain * (rate - TARGET_ACCEPTANCE))
-    mass = chains.inverse_mass + MASS_GAIN * (spread - chains.inverse_mass)
-    moved = Chains(states.position, states.logdensity, jnp.clip(step_size, 1e-3, 1.0), mass, recent)
-    rhat = jnp.max(potential_scale_reduction(recent, chain_axis=0, sample_axis=1))
-    return moved, Mixing(rhat, effective, rate, jnp.sum(divergent).astype(float))
+    position, log_density, age = (
+        chains.position.copy(),
+        chains.log_density.copy(),
+        chains.age.copy(),
+    )
+    position[who], log_density[who], age[who] = moved.position, moved.log_density, 0
+    rate = float(np.mean(moved.acceptance))
+    recent = np.concatenate([chains.recent[:, 1:], position[:, None]], axis=1)
+    spread = np.clip(np.var(recent[:, -8:].reshape(-1, recent.shape[-1]), axis=0), 1e-3, 4.0)
+    step_size = chains.step_size * np.exp(gain * (rate - TARGET_ACCEPTANCE))
+    grown = Chains(
+        position,
+        log_density,
+        age,
+        float(np.clip(step_size, 1e-3, 1.0)),
+        chains.inverse_mass + MASS_GAIN * (spread - chains.inverse_mass),
+        recent,
+    )
+    return grown, Mixing(recent, effective, rate, int(np.sum(moved.divergent)))
 
 
 def cold_start(
-    key: Array, sets: int, data: Data, model: Model, transitions: int
+    stream: Stream, sets: int, data: Data, model: Model, moves: int
 ) -> tuple[Chains, Mixing]:
     """Chains that have forgotten the prior they started from, with adapted step size and mass."""
-    chains = start_chains(jax.random.fold_in(key, 0), sets, model)
-    half = COLD_ROUNDS // 2
+    chains = start_chains(stream.child(0), sets, model)
+    prior = np.asarray(_densities(chains.position, data, np.zeros(()), model=model))
+    chains = replace(chains, log_density=prior)
+    half, turns = COLD_ROUNDS // 2, -(-sets // moves)
     for i in range(COLD_ROUNDS):
-        chains, mixing = refresh(
-            jax.random.fold_in(key, i + 1),
-            chains,
-            data,
-            jnp.asarray(min((i + 1) / half, 1.0) ** 2),
-            jnp.asarray(1.0 if i < half else 0.5),
-            model=model,
-            transitions=transitions,
-        )
+        for turn in range(turns):
+            chains, mixing = refresh(
+                stream.child(i + 1, turn),
+                chains,
+                data,
+                model=model,
+                moves=moves,
+                temper=min((i + 1) / half, 1.0) ** 2,
+                gain=(1.0 if i < half else 0.5) / turns,
+            )
     return chains, mixing
 
 
@@ -255,8 +355,8 @@ def rescale(chains: Chains, shift: tuple[float, float], prior: Prior) -> Chains 
         factor[-1], change[-1] = ratio, offset / prior.mean_scale
     return replace(
         chains,
-        position=jnp.asarray(factor) * chains.position + change,
-        recent=jnp.asarray(factor) * chains.recent + change,
+        position=factor * chains.position + change,
+        recent=factor * chains.recent + change,
     )
 
 
@@ -273,8 +373,8 @@ def map_fit(
     d, prior = model.d, model.prior
     starts = [] if start is None else [np.asarray(start)]
     for shift in (-1.0, 0.0):
-        lengths = np.asarray(prior.lengthscale.start(jnp.full(d, shift), d))
-        rest = [float(p.start(jnp.asarray(0.0), d)) for p in (prior.outputscale, prior.noise)]
+        lengths = prior.lengthscale.start(np.full(d, shift), d)
+        rest = [float(p.start(np.zeros(()), d)) for p in (prior.outputscale, prior.noise)]
         starts.append(np.concatenate([lengths, rest, [0.0]]))
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from optpair.runtime import Numbers
+
 Kernel = Literal["rbf", "matern52"]
 SQRT5 = 5.0**0.5
 
@@ -116,13 +118,16 @@ def cross(
 
 
 def frequencies(
-    kernel: Kernel, key: Array, scale: Float[Array, "M D"], features: int
+    kernel: Kernel,
+    normal: Float[Numbers, "M F D"],
+    chi2: Float[Numbers, "M F"],
+    scale: Float[Array, "M D"],
 ) -> Float[Array, "M F D"]:
-    """Draws from the kernel's spectral density, in radians a unit of x."""
-    sets, columns = scale.shape
-    normal_key, mixing_key = jax.random.split(key)
-    omega = jax.random.normal(normal_key, (sets, features, columns))
+    """Draws from the kernel's spectral density, in radians a unit of x.
+
+    They are made of standard normals and, for Matérn-5/2, of χ² with 5 degrees of freedom.
+    """
+    omega = jnp.asarray(normal) / scale[:, None, :]
     if kernel == "matern52":  # t with 5 degrees of freedom: a normal over √(χ²₅ / 5)
-        chi2 = jnp.sum(jax.random.normal(mixing_key, (sets, features, 1, 5)) ** 2, -1)
-        omega = omega * jnp.sqrt(5 / chi2)
-    return omega / scale[:, None, :]
+        omega = omega * jnp.sqrt(5 / chi2)[..., None]
+    return omega

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from jaxtyping import Array, Float
 
 from optpair.gp import kernels
 from optpair.gp.posterior import Posterior
-from optpair.runtime import compiled, pytree
+from optpair.runtime import Numbers, Stream, compiled, double, pytree
 
 
 def _polynomials() -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -101,23 +102,57 @@ class Paths:
 
 
 def _prior(turns: Array, cosine: Array, sine: Array, X: Array) -> Array:
-    c, s = cos_sin(jnp.swapaxes(turns @ X.T, 1, 2))
-    return cosine @ jnp.swapaxes(c, 1, 2) + sine @ jnp.swapaxes(s, 1, 2)
+    def one(of_set: tuple[Array, Array, Array]) -> Array:
+        turns, cosine, sine = of_set
+        c, s = cos_sin(turns @ X.T)
+        return cosine @ c + sine @ s
+
+    # A set at a time: its features stay in cache.
+    values: Array = jax.lax.map(one, (turns, cosine, sine))
+    return values
 
 
-@compiled("paths", "features")
-def sample(key: Array, posterior: Posterior, *, paths: int, features: int) -> Paths:
-    """Draw P paths a set, with `features` random features (half cosines, half sines)."""
-    frequency_key, cosine_key, sine_key, noise_key = jax.random.split(key, 4)
-    M, n, F = len(posterior.mean), len(posterior.mask), features // 2
-    turns = kernels.frequencies(posterior.kernel, frequency_key, posterior.scale, F) / (2 * np.pi)
-    size = jnp.sqrt(posterior.outputscale / F)[:, None, None]
-    cosine = size * jax.random.normal(cosine_key, (M, paths, F))
-    sine = size * jax.random.normal(sine_key, (M, paths, F))
-    # One key an observation, so that padding does not change what is drawn.
-    keys = jax.vmap(lambda i: jax.random.fold_in(noise_key, i))(jnp.arange(n))
-    white = jax.vmap(lambda k: jax.random.normal(k, (M, paths)), out_axes=2)(keys)
-    noise = jnp.sqrt(posterior.noise_var)[:, None] * white
+class Draws(NamedTuple):
+    """The random numbers that paths are made of."""
+
+    normal: Float[Numbers, "M F D"]  # of the frequencies
+    chi2: Float[Numbers, "M F"]  # with 5 degrees of freedom
+    cosine: Float[Numbers, "M P F"]
+    sine: Float[Numbers, "M P F"]
+    white: Float[Numbers, "n M P"]  # of the observations' noise
+
+    @classmethod
+    def of(cls, stream: Stream, posterior: Posterior, *, paths: int, features: int) -> Draws:
+        """For P paths a set, with `features` random features (half cosines, half sines)."""
+        M, D = posterior.scale.shape
+        F = max(features // 2, 1)
+        rng = stream.child(0).draw()
+        return cls(
+            rng.standard_normal((M, F, D)),
+            rng.chisquare(5, (M, F)),
+            rng.standard_normal((M, paths, F)),
+            rng.standard_normal((M, paths, F)),
+            # Row by row, in a stream of its own: padding does not change what is drawn.
+            stream.child(1).draw().standard_normal((len(posterior.mask), M, paths)),
+        )
+
+
+def draw(draws: Draws, posterior: Posterior) -> Paths:
+    """The paths that these random numbers stand for."""
+    turns = kernels.frequencies(posterior.kernel, draws.normal, draws.chi2, posterior.scale)
+    turns = turns / (2 * np.pi)
+    size = jnp.sqrt(posterior.outputscale / turns.shape[1])[:, None, None]
+    cosine, sine = size * draws.cosine, size * draws.sine
+    noise = jnp.sqrt(posterior.noise_var)[:, None] * jnp.moveaxis(jnp.asarray(draws.white), 0, 2)
     gap = posterior.residual - (_prior(turns, cosine, sine, posterior.X) + noise)
     update = posterior.whiten(jnp.where(posterior.mask, gap, 0.0)) @ posterior.inverse_factor
     return Paths(posterior, turns, cosine, sine, update)
+
+
+@double
+def sample(key: Array | int, posterior: Posterior, *, paths: int, features: int) -> Paths:
+    """P paths a set, by a JAX key or a seed, with so many features (half cosines, half sines)."""
+    return _drawn(Draws.of(Stream.of(key), posterior, paths=paths, features=features), posterior)
+
+
+_drawn = compiled()(draw)

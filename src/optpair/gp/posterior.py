@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from optpair.gp import kernels
 from optpair.gp.kernels import Kernel, check_kernel
-from optpair.runtime import compiled, double, pytree, static
+from optpair.runtime import Numbers, compiled, double, pytree, static
 
 Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
 SMALL_BLOCK = 32
@@ -189,27 +189,42 @@ def inverse_lower(C: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
     return jnp.block([[A, zero], [B, D]])
 
 
+def gram_of_lower(L: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
+    """LᵀL of a lower triangular L, halves at a time: half the products meet only zeros.
+
+    [A 0; B D]ᵀ[A 0; B D] = [AᵀA + BᵀB  BᵀD; DᵀB  DᵀD]
+    """
+    n = L.shape[-1]
+    if n <= SMALL_BLOCK:
+        return jnp.swapaxes(L, -1, -2) @ L
+    half = n // 2
+    A, B, D = L[..., :half, :half], L[..., half:, :half], L[..., half:, half:]
+    corner = jnp.swapaxes(B, -1, -2) @ D
+    first = gram_of_lower(A) + jnp.swapaxes(B, -1, -2) @ B
+    return jnp.block([[first, corner], [jnp.swapaxes(corner, -1, -2), gram_of_lower(D)]])
+
+
 def gram(
     kernel: Kernel,
     scale: Float[Array, "M D"],
     outputscale: Float[Array, " M"],
     noise_var: Float[Array, "M n"],
-    X: Float[Array, "n D"],
-    mask: Bool[Array, " n"],
+    X: Float[Numbers, "n D"],
+    mask: Bool[Numbers, " n"],
 ) -> Float[Array, "M n n"]:
     """K + Σ, with the identity's rows at padding."""
-    both = mask[:, None] & mask[None, :]
-    K = jnp.where(both, kernels.cross(kernel, scale, outputscale, X, X), 0.0)
+    points, both = jnp.asarray(X), mask[:, None] & mask[None, :]
+    K = jnp.where(both, kernels.cross(kernel, scale, outputscale, points, points), 0.0)
     return K + jnp.where(mask, noise_var, 1.0)[:, None, :] * jnp.eye(len(mask))
 
 
 @compiled("kernel", "columns")
 def fit(
     hypers: Hyperparameters,
-    X: Float[Array, "n D"],
-    y: Float[Array, " n"],
-    noise_var: Float[Array, " n"],
-    mask: Bool[Array, " n"],
+    X: Float[Numbers, "n D"],
+    y: Float[Numbers, " n"],
+    noise_var: Float[Numbers, " n"],
+    mask: Bool[Numbers, " n"],
     *,
     kernel: Kernel,
     columns: tuple[int, ...],
@@ -222,10 +237,10 @@ def fit(
     scale = jnp.asarray(hypers.lengthscale)[:, np.asarray(columns)]
     outputscale, mean = jnp.asarray(hypers.outputscale), jnp.asarray(hypers.mean)
     inferred = jnp.asarray(hypers.noise)
-    given = mask & jnp.isfinite(noise_var)
+    given = jnp.asarray(mask) & jnp.isfinite(noise_var)
     noises = jnp.where(given, noise_var, inferred[:, None])
-    median = jnp.nanmedian(jnp.where(given, noise_var, jnp.nan))
-    noise = jnp.where(jnp.any(mask) & jnp.all(given | ~mask), median, inferred)
+    known = jnp.any(mask) & jnp.all(given | ~mask)
+    noise = jnp.where(known, _median(jnp.asarray(noise_var), given), inferred)
 
     C, jitter = robust_cholesky(gram(kernel, scale, outputscale, noises, X, mask))
     inverse = inverse_lower(C)
@@ -235,8 +250,8 @@ def fit(
         outputscale,
         mean,
         noise,
-        X,
-        mask,
+        jnp.asarray(X),
+        jnp.asarray(mask),
         noises,
         residual,
         inverse,
@@ -245,6 +260,13 @@ def fit(
         kernel,
     )
     return _solve(posterior)
+
+
+def _median(values: Float[Array, " n"], among: Bool[Array, " n"]) -> Float[Array, ""]:
+    """The median of some values. By argsort: compiled code that sorts values cannot be kept."""
+    ordered = values[jnp.argsort(jnp.where(among, values, jnp.inf))]
+    count = jnp.maximum(jnp.sum(among), 1)
+    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
 
 
 def _solve(posterior: Posterior) -> Posterior:

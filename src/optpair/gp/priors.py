@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+from scipy.special import ndtr
 
 NOISE_FLOOR = 1e-6  # of the variance of y: a noiseless objective keeps finite gains
 
@@ -36,7 +37,7 @@ class LogNormal:
         """Density of log x, up to a constant."""
         return -(((log_x - self._loc(d)) / self.scale) ** 2) / 2
 
-    def start(self, normal: Float[Array, ...], d: int) -> Float[Array, ...]:
+    def start(self, normal: Float[np.ndarray, ...], d: int) -> Float[np.ndarray, ...]:
         """log x at the given number of standard deviations from the centre."""
         return self._loc(d) + self.scale * normal
 
@@ -58,7 +59,7 @@ class Gamma:
         """Density of log x, up to a constant: shape·log x − rate·x."""
         return self.shape * log_x - self.rate * jnp.exp(log_x)
 
-    def start(self, normal: Float[Array, ...], d: int) -> Float[Array, ...]:
+    def start(self, normal: Float[np.ndarray, ...], d: int) -> Float[np.ndarray, ...]:
         """log x near the centre, by the delta method."""
         return math.log(self.shape / self.rate) + normal / math.sqrt(self.shape)
 
@@ -82,10 +83,10 @@ class LogUniform:
         above = jnp.maximum(log_x - math.log(self.high), 0.0)
         return -(((below + above) / self.edge) ** 2) / 2
 
-    def start(self, normal: Float[Array, ...], d: int) -> Float[Array, ...]:
+    def start(self, normal: Float[np.ndarray, ...], d: int) -> Float[np.ndarray, ...]:
         """log x spread over the range."""
         low, high = math.log(self.low), math.log(self.high)
-        return low + (high - low) * jax.scipy.special.ndtr(normal)
+        return np.asarray(low + (high - low) * ndtr(normal))
 
 
 def _check(density: object, **positive: bool) -> None:

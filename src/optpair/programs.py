@@ -1,0 +1,249 @@
+"""Compiled code that outlives the process: each program is kept on disk, ready to run.
+
+JAX's own cache saves compiling, but a new process still traces and lowers every function, which
+takes longer than loading it. So a compiled program is kept whole, under a name that says everything
+it depends on: the library's source, JAX, the processor, and the shapes of its arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import os
+import pickle
+import platform
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.serialize_executable import deserialize_and_load, serialize
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Faster to compile, and as fast to run: the time is in matrix products and vector loops.
+OPTIONS = {"xla_backend_optimization_level": 1}
+MOST_FILES = 400  # programs on disk; the oldest go first
+
+
+class _Here(threading.local):
+    ahead = False  # whether this thread compiles ahead of need
+
+
+_here = _Here()
+
+
+def compile_ahead(work: Callable[[], None]) -> threading.Thread:
+    """Run something in the background for the programs that it compiles.
+
+    It stops early when the main thread ends: nobody waits for more than one program.
+    """
+
+    def run() -> None:
+        _here.ahead = True
+        with contextlib.suppress(Exception):  # the same will be met, and told, where it is needed
+            work()
+
+    thread = threading.Thread(target=run, name="optpair-compiles-ahead")
+    thread.start()
+    return thread
+
+
+def _unwanted() -> bool:
+    return _here.ahead and not threading.main_thread().is_alive()
+
+
+class _Form(NamedTuple, Generic[R]):
+    """A program compiled for some shapes."""
+
+    run: Any
+    result: Any
+    """The shapes that it returns, as it returns arrays."""
+
+
+class Program(Generic[P, R]):
+    """A function whose compiled forms, one for each shape of its arguments, are kept on disk."""
+
+    def __init__(self, function: Callable[P, R], static: tuple[str, ...]) -> None:
+        self._jit = jax.jit(function, static_argnames=static)
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._parameters = tuple(inspect.signature(function).parameters)
+        self._static = static
+        self._forms: dict[Any, Future[_Form[R]]] = {}
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it, in its compiled form; inside another program it becomes a part of that."""
+        leaves, tree, static = self._bind(args, kwargs)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            inlined: R = self._jit(*args, **kwargs)
+            return inlined
+        leaves = [leaf if hasattr(leaf, "dtype") else np.asarray(leaf) for leaf in leaves]
+        form = self._form(leaves, tree, static)
+        outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
+        return outcome
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Any:
+        """Have the form for these arguments ready, which may be shapes; the shapes it returns."""
+        return self._form(*self._bind(args, kwargs)).result
+
+    def _bind(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, dict[str, Any]]:
+        given = dict(zip(self._parameters, args, strict=False)) | kwargs
+        static = {k: given.pop(k) for k in self._static if k in given}
+        leaves, tree = jax.tree.flatten(given)
+        return leaves, tree, static
+
+    def _form(self, leaves: list[Any], tree: Any, static: dict[str, Any]) -> _Form[R]:
+        """The form for these shapes; a second thread waits for the first to make it."""
+        shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        key = (tree, shapes, tuple(static.items()), jnp.result_type(float))
+        found = self._forms.get(key)
+        if found is not None:
+            return found.result()
+        with self._lock:
+            if key in self._forms:
+                found = self._forms[key]
+            else:
+                mine = self._forms[key] = Future()
+        if found is not None:
+            return found.result()
+        try:
+            mine.set_result(self._make(key, jax.tree.unflatten(tree, leaves), static))
+        except BaseException as error:
+            del self._forms[key]
+            mine.set_exception(error)
+        return mine.result()
+
+    def _make(self, key: Any, arrays: dict[str, Any], static: dict[str, Any]) -> _Form[R]:
+        path = self._path(key)
+        loaded = None if path is None else _load(path, jax.tree.structure(((), arrays)))
+        if loaded is not None:
+            return loaded
+        if _unwanted():
+            raise InterruptedError("the process is about to end")
+        traced = self._jit.trace(**arrays, **static)
+        made = _Form(traced.lower().compile(compiler_options=_options()), traced.out_info)
+        if path is not None:
+            _keep(path, made)
+        return made
+
+    def _path(self, key: Any) -> Path | None:
+        folder = _cache_folder()
+        if folder is None:
+            return None
+        digest = hashlib.sha256(repr((self._name, key, _surroundings())).encode()).hexdigest()
+        return folder / "programs" / f"{self._name}-{digest[:32]}"
+
+
+def shape_of(shape: tuple[int, ...], dtype: Any = float) -> Any:
+    """What stands for an array in `Program.prepare`."""
+    return jax.ShapeDtypeStruct(shape, np.dtype(dtype))  # type: ignore[no-untyped-call]
+
+
+def _options() -> dict[str, Any]:
+    return OPTIONS if jax.default_backend() == "cpu" else {}
+
+
+def _load(path: Path, structure: Any) -> _Form[Any] | None:
+    """The program in a file, or None where there is none that can be used."""
+    try:
+        payload, result = pickle.loads(path.read_bytes())
+        _start_lapack()
+        return _Form(deserialize_and_load(payload, structure, jax.tree.structure(result)), result)
+    except FileNotFoundError:
+        return None
+    except Exception:  # written by something else, or cut short: it is compiled again
+        return None
+
+
+@functools.cache
+def _start_lapack() -> None:
+    """JAX binds LAPACK when it first lowers a factorisation: without, a loaded one would crash."""
+    jax.jit(jnp.linalg.cholesky).lower(np.ones((1, 1)))
+
+
+def _keep(path: Path, form: _Form[Any]) -> None:
+    """Write a program, in one atomic step; a disk that refuses costs only time later."""
+    try:
+        payload, _, _ = serialize(form.run)
+        result = jax.tree.map(lambda a: shape_of(a.shape, a.dtype), form.result)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        temporary.write_bytes(pickle.dumps((payload, result)))
+        temporary.replace(path)
+        _prune(path.parent)
+    except (OSError, pickle.PicklingError, jax.errors.JaxRuntimeError) as error:
+        warnings.warn(f"a compiled program was not kept: {error}", stacklevel=2)
+
+
+def _prune(folder: Path) -> None:
+    files = list(folder.iterdir())
+    if len(files) > MOST_FILES:
+        by_age = sorted(files, key=lambda file: file.stat().st_mtime)
+        for file in by_age[: len(files) - MOST_FILES * 3 // 4]:
+            file.unlink(missing_ok=True)
+
+
+@functools.cache
+def _surroundings() -> tuple[str, ...]:
+    """What compiled code depends on beside its arguments."""
+    source = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        source.update(file.read_bytes())
+    device = jax.devices()[0]
+    return (
+        source.hexdigest(),
+        jax.__version__,
+        version("jaxlib"),
+        platform.python_version(),
+        platform.machine(),
+        _processor(),
+        f"{device.platform} {device.device_kind} {len(jax.devices())} {os.cpu_count()}",
+        os.environ.get("XLA_FLAGS", ""),
+    )
+
+
+def _processor() -> str:
+    """The instructions it knows, where the system says so."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def _cache_folder() -> Path | None:
+    """Where programs are kept, unless the user has a cache of JAX's own: that one is used then.
+
+    (What JAX has found in its cache cannot be written again.)
+    """
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is not None:
+        return None
+    try:
+        folder = _user_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: no home
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _user_folder() -> Path:
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "optpair" / f"jax-{jax.__version__}"

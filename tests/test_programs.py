@@ -1,0 +1,160 @@
+"""Compiled programs that are kept, found again, shared by threads and made ahead of need."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from optpair import programs, stages
+from optpair.programs import Program, shape_of
+from shell_cases import jes, point, python
+
+STUDY = """
+from shell_cases import filled, jes
+optimizer = filled(jes(), [0.3, 0.1, 0.7, 0.2])
+print(optimizer.ask().params, optimizer.recommend().mean)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache, and none of JAX's own, as most users have it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    reset_cache()
+    yield tmp_path
+    jax.config.update("jax_compilation_cache_dir", before)
+    reset_cache()
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("programs/*"))
+
+
+def doubled(x: jax.Array, *, times: int) -> tuple[jax.Array, dict[str, jax.Array]]:
+    return 2.0 * x, {"sum": jnp.sum(x) * times}
+
+
+def test_another_process_loads_what_was_compiled(folder: Path) -> None:
+    """Factorisations too, and the answer is the same to the last digit."""
+    first = python(STUDY, env={"XDG_CACHE_HOME": str(folder)})
+    kept = {file.name: file.stat().st_mtime_ns for file in files(folder)}
+    second = python(STUDY, env={"XDG_CACHE_HOME": str(folder)})
+    assert (first.returncode, first.stderr) == (second.returncode, second.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    assert kept == {file.name: file.stat().st_mtime_ns for file in files(folder)}
+    names = {name.split("-")[0] for name in kept}
+    assert {"optpair.stages.choose", "optpair.gp.inference._move"} <= names
+
+
+def test_a_program_is_loaded_not_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(3.0)
+    compiled = Program(doubled, ("times",))(x, times=3)
+    assert len(files(folder)) == 1
+    monkeypatch.setattr(programs, "_options", lambda: pytest.fail("compiled again"))
+    loaded = Program(doubled, ("times",))(x, times=3)
+    for value in (compiled, loaded):
+        np.testing.assert_array_equal(value[0], 2 * x)
+        assert float(value[1]["sum"]) == 9
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", None])
+def test_a_damaged_file_is_written_anew(folder: Path, damage: bytes | None) -> None:
+    x = np.arange(3.0)
+    Program(doubled, ("times",))(x, times=3)
+    (file,) = files(folder)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
+    value = Program(doubled, ("times",))(x, times=3)
+    assert float(value[1]["sum"]) == 9
+    assert len(file.read_bytes()) > len(whole) // 2
+
+
+def test_shapes_types_and_static_arguments_tell_programs_apart(folder: Path) -> None:
+    program = Program(doubled, ("times",))
+    with jax.enable_x64(True):
+        assert program(np.arange(3.0), times=1)[0].dtype == np.float64
+        assert float(program(np.arange(3.0), times=2)[1]["sum"]) == 6
+        assert program(np.arange(4.0), times=2)[0].shape == (4,)
+    assert program(np.arange(3.0), times=1)[0].dtype == np.float32
+    assert len(files(folder)) == 4
+
+
+def test_inside_another_program_it_is_a_part_of_it(folder: Path) -> None:
+    program = Program(doubled, ("times",))
+    slope = jax.grad(lambda x: jnp.sum(program(x, times=1)[0] ** 2))(jnp.ones(2))
+    np.testing.assert_allclose(slope, 8.0)
+    assert files(folder) == []
+
+
+def test_prepared_by_shape(folder: Path) -> None:
+    program = Program(doubled, ("times",))
+    with jax.enable_x64(True):
+        result = program.prepare(shape_of((3,)), times=3)
+        assert result[0].shape == (3,)
+        assert len(files(folder)) == 1
+        assert float(program(np.arange(3.0), times=3)[1]["sum"]) == 9
+    assert len(files(folder)) == 1
+    again = Program(doubled, ("times",))
+    with jax.enable_x64(True):
+        assert again.prepare(shape_of((3,)), times=3)[1]["sum"].shape == ()
+
+
+def test_threads_compile_once(folder: Path) -> None:
+    traced = []
+
+    def slow(x: jax.Array) -> jax.Array:
+        traced.append(1)
+        return jnp.sin(x)
+
+    program = Program(slow, ())
+    threads = [threading.Thread(target=program, args=(np.ones(5),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(traced) == 1
+
+
+def test_an_error_while_tracing_is_told_to_all_and_not_kept(folder: Path) -> None:
+    def wrong(x: jax.Array) -> jax.Array:
+        raise ArithmeticError("no")
+
+    program = Program(wrong, ())
+    for _ in range(2):
+        with pytest.raises(ArithmeticError, match="no"):
+            program(np.ones(2))
+
+
+def test_the_oldest_programs_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "MOST_FILES", 4)
+    program = Program(doubled, ("times",))
+    for n in range(1, 8):
+        program(np.ones(n), times=1)
+    assert 3 <= len(files(folder)) <= 4
+
+
+@pytest.mark.compiles_ahead
+def test_the_next_size_is_compiled_while_a_trial_runs() -> None:
+    """The first ask, of the initial design, gets what the first use of the model needs."""
+    optimizer = jes(seed=3, ahead=True)
+    optimizer.ask()
+    worker = optimizer._compiling
+    assert worker is not None
+    worker.join()
+    made = len(stages.choose._forms)
+    assert made > 0
+    for i in range(4):
+        optimizer.tell(point(i), float(i))
+    optimizer.ask()
+    assert optimizer.info.kind == "acquire"
+    assert len(stages.choose._forms) == made
