@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from optpair.acquisition import REGISTRY
+from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube import Cube
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
@@ -166,6 +166,9 @@ class Engine:
     ) -> tuple[Float[np.ndarray, " D"], State, Info]:
         """The next point to evaluate; `asked` counts the suggestions made before."""
         info = Info()
+        if self.acquisition in CONTROLS:
+            point = CONTROLS[self.acquisition](design_key, self.cube, asked)
+            return np.asarray(point), state, info
         if len(observations.y) < self.initial:
             return self._design(design_key, observations, asked), state, info
         coin_key, hyper_key, path_key, choose_key = jax.random.split(key, 4)
@@ -322,6 +325,7 @@ class Engine:
             key,
             *sampled,
             surrogate.success,
+            surrogate.worst,
             self.cube,
             self._base(),
             name=name,

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition import REGISTRY, Context
+from optpair.acquisition import REGISTRY, Context, mean
 from optpair.cube import Cube
-from optpair.failures import AverageMean, SuccessChance, Weighted
+from optpair.failures import SuccessChance, weighted
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior, append
 from optpair.maximize import maximize, near, space_filling
@@ -25,6 +25,7 @@ def choose(
     paths: Paths | None,
     stars: OptimalPairs | None,
     success: SuccessChance | None,
+    worst: Array,
     cube: Cube,
     base: Float[Array, "N d"],
     *,
@@ -37,9 +38,8 @@ def choose(
     entry = REGISTRY[name]
     build_key, key = jax.random.split(key)
     candidates = _candidates(key, posterior, cube, base, points)
-    acquisition = entry.build(Context(posterior, cube, candidates, build_key, paths, stars))
-    if success is not None:
-        acquisition = Weighted(acquisition, success, entry.is_log)
+    plain = entry.build(Context(posterior, cube, candidates, build_key, paths, stars))
+    acquisition = weighted(plain, entry.values, success, worst)
     if stars is not None:
         candidates = jnp.concatenate([stars.x.reshape(-1, candidates.shape[1]), candidates])
     return maximize(acquisition, cube, candidates, starts=starts, steps=steps)
@@ -59,7 +59,7 @@ def best_mean(
     steps: int,
 ) -> tuple[Float[Array, " D"], Float[Array, " M"], Float[Array, " M"]]:
     """The argmax of the averaged posterior mean, with the sets' means and variances there."""
-    function = AverageMean(posterior, success, worst)
+    function = weighted(mean(posterior), "worth", success, worst)
     candidates = _candidates(key, posterior, cube, base, points)
     x, _ = maximize(function, cube, candidates, starts=starts, steps=steps)
     means, variance = posterior.moments(x[None])
