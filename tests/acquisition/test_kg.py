@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import jax
@@ -48,7 +49,7 @@ def integral(a: np.ndarray, b: np.ndarray) -> float:
     ends = np.unique(np.clip([-12.0, 12.0, *kinks], -12, 12))
     total = 0.0
     nodes, weights = np.polynomial.legendre.leggauss(40)
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in itertools.pairwise(ends):
         for left in np.linspace(low, high, 5)[:-1]:
             width = (high - low) / 4
             z = left + width * (nodes + 1) / 2
@@ -99,9 +100,9 @@ def test_it_is_a_gp_refitted_on_each_outcome() -> None:
     posterior = condition(one_set(1), X, Y)
     stars = OptimalPairs(STARS.x[1:2], STARS.f[1:2])
     alpha = kg(posterior, stars)
-    z, w = np.polynomial.legendre.leggauss(400)
+    z, w = np.polynomial.legendre.leggauss(200)
     z, w = 6 * z, 6 * w * stats.norm.pdf(6 * z)
-    for x in Q[[0, 3, 13]]:
+    for x in Q[[0, 13]]:
         places = np.concatenate([np.asarray(alpha.places)[0], [x]])
         mean, variance = (v[0, 0] for v in posterior.predict([x]))
         before = posterior.predict(places)[0].max()
@@ -109,7 +110,7 @@ def test_it_is_a_gp_refitted_on_each_outcome() -> None:
         rows = np.concatenate([X, [x]])
         after = [condition(one_set(1), rows, np.append(Y, y)).predict(places)[0].max() for y in ys]
         truth = float(w @ (np.array(after) - before))
-        # A kink between two of 400 nodes is off by about (12/400)²/12 of its change of slope.
+        # A kink between two of 200 nodes is off by about (12/200)²/12 of its change of slope.
         assert alpha([x])[0] == pytest.approx(truth, rel=2e-3, abs=1e-5)
 
 
@@ -179,15 +180,13 @@ def test_fantasies_and_padding() -> None:
 
 
 def test_what_is_known_teaches_nothing() -> None:
-    """At a datum without noise nothing can change; with much noise nearly nothing does."""
+    """At a datum without noise nothing can change; with much noise b ≤ a/σ, for each of 13 lines."""
     sure = Hyperparameters([[0.3, 0.7]], [1.0], [1e-10], [0.0])
     stars = OptimalPairs(STARS.x[:1], STARS.f[:1])
     alpha = kg(condition(sure, X, Y), stars)
     assert np.max(alpha(X)) < 1e-4 < np.max(alpha(Q))
-    loud = condition(sure, X, Y, noise_var=np.full(N, 1e-10))
-    quiet = kg(loud, stars)(Q)
-    known = kg(condition(Hyperparameters([[0.3, 0.7]], [1.0], [1e6], [0.0]), X, Y), stars)
-    assert np.max(known(Q)) < 1e-2 * np.max(quiet)
+    loud = kg(condition(Hyperparameters([[0.3, 0.7]], [1.0], [1e6], [0.0]), X, Y), stars)
+    assert np.max(loud(Q)) < 1e-3 * np.sqrt(2 * np.log(13))
 
 
 def test_what_is_refused() -> None:

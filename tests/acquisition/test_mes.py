@@ -47,7 +47,7 @@ def test_without_noise_it_is_the_entropy_that_truncation_takes() -> None:
     posterior = condition(HYPERS, X, Y)
     mean, variance = posterior.predict(Q)
     beta = (STARS[:, :, None] - mean[:, None]) / np.sqrt(variance)[:, None]
-    truth = stats.norm.entropy() - stats.truncnorm.entropy(-np.inf, np.minimum(beta, 8.0))
+    truth = stats.norm.entropy() - stats.truncnorm.entropy(-40.0, np.minimum(beta, 8.0))
     assert np.max(beta) < 30
     np.testing.assert_allclose(mes(posterior, STARS)(Q), truth.mean((0, 1)), rtol=1e-7, atol=1e-9)
 
@@ -70,7 +70,7 @@ def test_with_noise_it_is_the_entropy_of_y() -> None:
         ends = m - 9 * np.sqrt(s + noise), m + 9 * np.sqrt(s + noise)
         entropy, _ = integrate.quad(surprise, *ends, limit=200, epsabs=1e-11)
         truth[i] = np.log(2 * np.pi * np.e * (s + noise)) / 2 - entropy
-    np.testing.assert_allclose(rmes(posterior, [[f]])(Q[:3]), truth, rtol=1e-7)
+    np.testing.assert_allclose(rmes(posterior, np.array([[f]]))(Q[:3]), truth, rtol=1e-7)
 
 
 def test_moment_matched_by_draws() -> None:
@@ -89,7 +89,7 @@ def test_moment_matched_by_draws() -> None:
     ratio = (variance + 0.3) / y.var(0)
     centred = (y - y.mean(0)) ** 2
     error = centred.std(0) / centred.mean(0) / np.sqrt(draws) / 2
-    assert np.all(np.abs(gibbon(posterior, [[f]])(Q[:4]) - np.log(ratio) / 2) < 4 * error)
+    assert np.all(np.abs(gibbon(posterior, np.array([[f]]))(Q[:4]) - np.log(ratio) / 2) < 4 * error)
 
 
 def test_moment_matching_is_a_lower_bound() -> None:
@@ -124,26 +124,26 @@ def test_one_maximum_has_the_choice_of_pi() -> None:
     posterior = condition(one_set(0), X, Y)
     points = np.random.default_rng(3).uniform(size=(256, D))
     for f in (0.5, 1.5, 3.0):
-        gain, chance = mes(posterior, [[f]])(points), pi(posterior, threshold=f)(points)
+        gain, chance = mes(posterior, np.array([[f]]))(points), pi(posterior, threshold=f)(points)
         np.testing.assert_array_equal(np.argsort(gain), np.argsort(chance))
 
 
 def test_jes_tells_at_least_as_much() -> None:
     """Information about (x*, f*) is at least that about f*, in expectation over the pair.
 
-    Exact terms, 400 pairs, at points apart from the data: the mean difference is positive by more
+    Exact terms, 200 pairs, at points apart from the data: the mean difference is positive by more
     than four of its standard errors at most of them, and nowhere negative by as much.
     """
     own = Hyperparameters([[0.3, 0.4]], [1.0], [0.1], [0.0])
     posterior = condition(own, X, Y)
-    stars = sample(0, posterior, 400, features=256, candidates=512, steps=12)
+    stars = sample(0, posterior, 200, features=256, candidates=256, steps=8)
     points = np.random.default_rng(4).uniform(size=(6, D))
     differences = np.array(
         [
             jes(posterior, pair, exact=True)(points) - rmes(posterior, pair)(points)
             for pair in (
-                OptimalPairs(stars.x[:, i : i + 50], stars.f[:, i : i + 50])
-                for i in range(0, 400, 50)
+                OptimalPairs(stars.x[:, i : i + 25], stars.f[:, i : i + 25])
+                for i in range(0, 200, 25)
             )
         ]
     )
@@ -232,8 +232,8 @@ def test_gumbel_has_the_quartiles_and_the_draws_are_its_own() -> None:
             return float(stats.norm.logcdf((t - mean[m]) / np.sqrt(variance[m])).sum())
 
         assert np.exp(log_share(middle)) == pytest.approx(0.5, rel=1e-8)
-        wide = optimize.brentq(lambda t: log_share(t) - np.log(0.75), low - 9, high + 9)  # noqa: B023
-        narrow = optimize.brentq(lambda t: log_share(t) - np.log(0.25), low - 9, high + 9)  # noqa: B023
+        wide = optimize.brentq(lambda t: log_share(t) - np.log(0.75), low - 9, high + 9)
+        narrow = optimize.brentq(lambda t: log_share(t) - np.log(0.25), low - 9, high + 9)
         assert high - low == pytest.approx(wide - narrow, rel=1e-8)
     drawn = np.asarray(
         jax.jit(_draw, static_argnums=3)(make_key(0), posterior, jnp.asarray(points), 64)

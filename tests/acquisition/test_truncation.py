@@ -379,10 +379,7 @@ def true_noiseless(beta: float) -> tuple[mp.mpf, mp.mpf]:
     [(-1e6, -5.0, 1e-14), (-5.0, 2.0, 2e-12), (2.0, 37.0, 1e-12)],
 )
 def test_noiseless_gain_and_its_slope(low: float, high: float, error: float) -> None:
-    if high == -5.0:
-        beta = -np.geomspace(5.0 + 1e-9, -low, 30)
-    else:
-        beta = np.linspace(low, high, 40)
+    beta = -np.geomspace(5.0 + 1e-09, -low, 30) if high == -5.0 else np.linspace(low, high, 40)
     value, slope = (np.asarray(v) for v in forward(noiseless_gain, jnp.asarray(beta)))
     truth = [true_noiseless(b) for b in beta]
     np.testing.assert_allclose(value, [float(t[0]) for t in truth], rtol=error)

@@ -59,7 +59,9 @@ _compiled = compiled()(_of)
 
 
 @double
-def pi(posterior: Posterior, *, margin: float = MARGIN, threshold: ArrayLike | None = None) -> PI:
+def pi(
+    posterior: Posterior, *, margin: float = MARGIN, threshold: float | ArrayLike | None = None
+) -> PI:
     """Probability of Improvement as a function of points: `pi(posterior)(X)`.
 
     `margin`, relative to √a, is added to the best posterior mean; `threshold`, in units of y, one
