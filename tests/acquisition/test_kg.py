@@ -180,7 +180,7 @@ def test_fantasies_and_padding() -> None:
 
 
 def test_what_is_known_teaches_nothing() -> None:
-    """At a datum without noise nothing can change; with much noise b ≤ a/σ, for each of 13 lines."""
+    """At a datum without noise nothing can change; with much noise 13 lines have b ≤ a/σ."""
     sure = Hyperparameters([[0.3, 0.7]], [1.0], [1e-10], [0.0])
     stars = OptimalPairs(STARS.x[:1], STARS.f[:1])
     alpha = kg(condition(sure, X, Y), stars)
