@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from optpair.acquisition import mean as posterior_mean
 from optpair.acquisition.base import Acquisition
-from optpair.failures import AverageMean, SuccessChance, Weighted, fit_success
+from optpair.failures import SuccessChance, Weighted, fit_success, weighted
 from optpair.gp.inference import Data, Model
 from optpair.gp.posterior import Hyperparameters, condition
 from optpair.gp.priors import Prior
@@ -117,16 +118,31 @@ class Plain(Acquisition):
         return self.level + X[:, 0]
 
 
-def test_weighting_is_a_product_or_a_sum_of_logarithms(success: SuccessChance) -> None:
+def test_how_a_chance_weighs(success: SuccessChance) -> None:
+    """Times what is at least 0, added to a logarithm, and between a worth and the worst."""
     points = np.random.default_rng(3).uniform(size=(8, D))
-    plain = Plain(jnp.asarray(2.0))
+    plain, worst = Plain(jnp.asarray(2.0)), jnp.asarray(-3.0)
     values, p = 2 + points[:, 0], chance(success, points)
     assert p.min() < 0.5 < p.max()
-    product, total = (
-        Weighted(plain, success, is_log).evaluate(jnp.asarray(points)) for is_log in (False, True)
-    )
-    np.testing.assert_allclose(product, values * p, rtol=1e-9)
-    np.testing.assert_allclose(total, values + np.log(p), rtol=1e-9)
+    truths = {
+        "gain": values * p,
+        "improvement": values * p,
+        "log improvement": values + np.log(p),
+        "worth": p * values + (1 - p) * -3.0,
+    }
+    for kind, truth in truths.items():
+        got = Weighted(plain, success, worst, kind).evaluate(jnp.asarray(points))  # type: ignore[arg-type]
+        np.testing.assert_allclose(got, truth, rtol=1e-9)
+    assert weighted(plain, "gain", None, worst) is plain
+
+
+def test_a_worth_below_zero_is_not_drawn_to_failures(success: SuccessChance) -> None:
+    """A product would make a worth of −1 look better where trials fail."""
+    points, p = np.array([TOLD[0], FAILED[0]]), chance(success, np.array([TOLD[0], FAILED[0]]))
+    level = Plain(jnp.asarray(-2.0))  # a little more at the failure, as x₀ is larger there
+    assert (-2 + points[0, 0]) * p[0] < (-2 + points[1, 0]) * p[1]
+    safe, risky = Weighted(level, success, jnp.asarray(-5.0), "worth").evaluate(jnp.asarray(points))
+    assert safe > risky
 
 
 def test_averaged_mean() -> None:
@@ -136,8 +152,8 @@ def test_averaged_mean() -> None:
     posterior = condition(hypers, TOLD, y)
     points = np.random.default_rng(4).uniform(size=(8, D))
     mean = posterior.predict(points)[0].mean(0)
-    worst = jnp.asarray(-1.0)
-    np.testing.assert_allclose(AverageMean(posterior, None, worst)(points), mean, rtol=1e-10)
+    plain, worst = posterior_mean(posterior), jnp.asarray(-1.0)
+    np.testing.assert_allclose(plain(points), mean, rtol=1e-10)
     sure = fit_success(MODEL, data(TOLD), FAILED)
-    expected = (mean + 1) * chance(sure, points)
-    np.testing.assert_allclose(AverageMean(posterior, sure, worst)(points), expected, rtol=1e-8)
+    expected = (mean + 1) * chance(sure, points) - 1
+    np.testing.assert_allclose(weighted(plain, "worth", sure, worst)(points), expected, rtol=1e-8)

@@ -208,7 +208,7 @@ def test_an_ask_that_breaks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         ("seed", 1.0, TypeError),
         ("settings", {"sets": 3}, TypeError),
         ("settings", Settings, TypeError),
-        ("acquisition", "pi", ValueError),
+        ("acquisition", "best", ValueError),
         ("acquisition", None, ValueError),
         ("acquisition", ["jes"], ValueError),
         ("hyperparameters", "mcmc", ValueError),

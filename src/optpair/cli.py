@@ -178,5 +178,24 @@ def speed(
         _fail(str(error))
 
 
+@bench.command()
+def picture(
+    name: Annotated[str, typer.Argument(help="acquisitions")],
+    out: Annotated[Path, typer.Option(help="Where the PNG goes.")] = Path("picture.png"),
+) -> None:
+    """Draw a picture of the documentation."""
+    if name != "acquisitions":
+        _fail(f"picture must be 'acquisitions', not {name!r}")
+    try:
+        from optpair.bench.pictures import acquisitions
+
+        for key, x in acquisitions(out).items():
+            typer.echo(f"{key:8} looks next at x = {x:.3f}")
+    except ModuleNotFoundError as error:
+        _fail(f"pictures need {error.name}: pip install 'optpair[demo]'")
+    except OSError as error:
+        _fail(str(error))
+
+
 if __name__ == "__main__":
     app()

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from optpair import stages
-from optpair.acquisition import REGISTRY
+from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube import Cube
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
@@ -146,6 +146,8 @@ class Engine:
     ) -> tuple[Float[np.ndarray, " D"], State, Info]:
         """The next point to evaluate; `asked` counts the suggestions made before."""
         info = Info()
+        if self.acquisition in CONTROLS:
+            return CONTROLS[self.acquisition](design, self.cube, asked), state, info
         if len(observations.y) < self.initial:
             return self._design(design, observations, asked), state, info
         exploit = stream.child(COIN).draw().uniform() < self.exploit
@@ -316,6 +318,7 @@ class Engine:
             self._search(stream.child(1), pairs=REGISTRY[name].needs == "pairs"),
             sampled,
             surrogate.success,
+            surrogate.worst,
             self.cube,
             name=name,
             starts=settings.starts,

@@ -14,6 +14,7 @@ import numpy as np
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
+from optpair.acquisition import Values
 from optpair.acquisition.base import Acquisition
 from optpair.acquisition.normal import log_ndtr
 from optpair.gp.inference import Data, Model, map_fit, posterior
@@ -57,11 +58,16 @@ def fit_success(model: Model, data: Data, failed: Float[np.ndarray, "m D"]) -> S
 @pytree
 @dataclass(frozen=True)
 class Weighted(Acquisition):
-    """An acquisition function weighted by the chance of success."""
+    """An acquisition function weighted by the chance of success.
+
+    What is at least 0 is multiplied by it, as a failure gains nothing. A worth is pulled to the
+    worst value seen: it is what is expected where a failure is worth no more than that.
+    """
 
     acquisition: Acquisition
     success: SuccessChance
-    is_log: bool = static()
+    worst: Float[Array, ""]
+    values: Values = static()
 
     @property
     def dimensions(self) -> int:
@@ -69,34 +75,19 @@ class Weighted(Acquisition):
         return self.acquisition.dimensions
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
-        """α(x) P(success at x), as a logarithm where α is one."""
+        """α P, log α + log P, or worst + (α − worst) P, with P the chance of success at x."""
         values = self.acquisition.evaluate(X)
-        if self.is_log:
+        if self.values == "log improvement":
             return values + log_ndtr(self.success.standardised(X))
-        return values * self.success.evaluate(X)
+        base = self.worst if self.values == "worth" else 0.0
+        return base + (values - base) * self.success.evaluate(X)
 
 
-@pytree
-@dataclass(frozen=True)
-class AverageMean(Acquisition):
-    """The posterior mean averaged over sets, to be exploited and recommended.
-
-    With failures about, it is what an evaluation is expected to be worth if a failure is worth no
-    more than the worst value seen.
-    """
-
-    posterior: Posterior
-    success: SuccessChance | None
-    worst: Float[Array, ""]
-
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
-        """m(x), or (m(x) − worst) P(success at x)."""
-        means = jnp.mean(self.posterior.means(self.posterior.covariance(X)), (0, 1))
-        if self.success is None:
-            return means
-        return (means - self.worst) * self.success.evaluate(X)
+def weighted(
+    acquisition: Acquisition,
+    values: Values,
+    success: SuccessChance | None,
+    worst: Float[Array, ""],
+) -> Acquisition:
+    """The acquisition function as it is to be maximised: as it is, where nothing has failed."""
+    return acquisition if success is None else Weighted(acquisition, success, worst, values)

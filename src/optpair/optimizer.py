@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from optpair import saving
-from optpair.acquisition import REGISTRY
+from optpair.acquisition import NAMES
 from optpair.engine import Best, Engine, Info, State, padded_size
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
@@ -113,7 +113,7 @@ class Optimizer:
 
     direction: `"minimize"` or `"maximize"`.
     seed: any non-negative int; the same seed, asks and tells give the same points. None draws one.
-    acquisition: a name in `optpair.acquisition.REGISTRY`.
+    acquisition: a name in `optpair.acquisition.NAMES`.
     hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or known
         `Hyperparameters` in the user's units, of the sign-flipped objective when minimising.
     settings: see `Settings`.
@@ -330,8 +330,8 @@ def _check_settings(given: object) -> Settings:
 
 
 def _check_acquisition(given: object) -> str:
-    if not isinstance(given, str) or given not in REGISTRY:
-        raise ValueError(f"acquisition must be one of {', '.join(REGISTRY)}, not {given!r}")
+    if not isinstance(given, str) or given not in NAMES:
+        raise ValueError(f"acquisition must be one of {', '.join(NAMES)}, not {given!r}")
     return given
 
 

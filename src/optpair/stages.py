@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition import REGISTRY, Context
+from optpair.acquisition import REGISTRY, Context, mean
 from optpair.cube import Cube
-from optpair.failures import AverageMean, SuccessChance, Weighted
+from optpair.failures import SuccessChance, weighted
 from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior, append
@@ -79,6 +79,7 @@ def choose(
     search: Search,
     sampled: Sampled,
     success: SuccessChance | None,
+    worst: Numbers,
     cube: Cube,
     *,
     name: str,
@@ -90,9 +91,8 @@ def choose(
     posterior, paths, stars = sampled
     key = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
     candidates = _candidates(search, posterior, cube)
-    acquisition = entry.build(Context(posterior, cube, candidates, key, paths, stars))
-    if success is not None:
-        acquisition = Weighted(acquisition, success, entry.is_log)
+    plain = entry.build(Context(posterior, cube, candidates, key, paths, stars))
+    acquisition = weighted(plain, entry.values, success, jnp.asarray(worst))
     if stars is not None:
         x = jnp.asarray(stars.x)
         candidates = jnp.concatenate([x.reshape(-1, x.shape[-1]), candidates])
@@ -111,7 +111,7 @@ def best_mean(
     steps: int,
 ) -> tuple[Float[Array, " D"], Float[Array, " M"], Float[Array, " M"]]:
     """The argmax of the averaged posterior mean, with the sets' means and variances there."""
-    function = AverageMean(posterior, success, jnp.asarray(worst))
+    function = weighted(mean(posterior), "worth", success, jnp.asarray(worst))
     candidates = _candidates(search, posterior, cube)
     x, _ = maximize(function, cube, candidates, starts=starts, steps=steps)
     means, variance = posterior.moments(x[None])

@@ -1,4 +1,4 @@
-"""Log EI against the closed form, Monte Carlo and central differences."""
+"""EI, its logarithm and noisy EI: closed forms, Monte Carlo and central differences."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from optpair.acquisition import logei
-from optpair.acquisition.ei import LogEI
-from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.acquisition import ei, logei, nei
+from optpair.acquisition.ei import EI, _redrawn
+from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
+from optpair.runtime import make_key
 
 KERNELS = ("rbf", "matern52")
 N, D, M, SIZE = 8, 2, 3, 16
@@ -81,10 +82,10 @@ def test_slope_against_central_differences(kernel: str) -> None:
     # as low as −100 its own round-off, eps·100/step, is as large.
     alpha = logei(condition(HYPERS, X, Y, kernel))
     step = np.finfo(float).eps ** (1 / 3)
-    value = jax.jit(LogEI.evaluate)
+    value = jax.jit(EI.evaluate)
 
     @jax.jit
-    def slope(alpha: LogEI, points: jax.Array, direction: jax.Array) -> jax.Array:
+    def slope(alpha: EI, points: jax.Array, direction: jax.Array) -> jax.Array:
         tangent = jnp.broadcast_to(direction, points.shape)
         return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
 
@@ -136,3 +137,127 @@ def test_noise_of_the_query_plays_no_part() -> None:
     quiet, loud = (replace(HYPERS, noise=np.full(M, noise)) for noise in (1e-3, 10.0))
     first, second = (logei(condition(h, X, Y, noise_var=known))(Q) for h in (quiet, loud))
     np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+def test_ei_is_what_logei_is_the_logarithm_of() -> None:
+    posterior = condition(HYPERS, X, Y)
+    np.testing.assert_allclose(ei(posterior)(Q), np.exp(logei(posterior)(Q)), rtol=1e-12)
+    np.testing.assert_allclose(
+        nei(posterior, 3)(Q), np.exp(nei(posterior, 3, log=True)(Q)), rtol=1e-12
+    )
+
+
+def joint(posterior: Posterior, m: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Textbook mean and covariance of f at some rows, Matérn-5/2."""
+    scale, a, noise, mu = (np.asarray(v)[m] for v in jax.tree.leaves(HYPERS))
+
+    def k(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        u = np.sqrt(5 * np.sum(((A[:, None] - B) / scale) ** 2, -1))
+        return np.asarray(a * (1 + u + u**2 / 3) * np.exp(-u))
+
+    solved = np.linalg.solve(k(X, X) + noise * np.eye(N), k(X, rows))
+    return mu + solved.T @ (Y - mu), k(rows, rows) - k(rows, X) @ solved
+
+
+def test_noisy_ei_by_draws_of_everything() -> None:
+    """max(0, f(x) − max f(X)) with f(x) and f(X) drawn together, 200,000 times a set.
+
+    The library integrates over f(x) in closed form, and over f(X) by 4,096 draws.
+    """
+    posterior = condition(HYPERS, X, Y)
+    points, draws, mine = Q[:4], 200_000, 4096
+    rng = np.random.default_rng(7)
+    improvements = np.zeros((draws, len(points)))
+    for m in range(M):
+        mean, covariance = joint(posterior, m, np.concatenate([X, points]))
+        f = rng.multivariate_normal(mean, covariance, draws, method="eigh")
+        improvements += np.maximum(f[:, N:] - f[:, :N].max(1, keepdims=True), 0) / M
+    got = nei(posterior, 0, draws=mine)(points)
+    error = improvements.std(0) * np.sqrt(1 / draws + 1 / mine)
+    assert np.all(np.abs(improvements.mean(0) - got) < 4 * error)
+    # It is another quantity than EI, whose incumbent is certain and uncorrelated.
+    assert np.any(np.abs(ei(posterior)(points) - got) > 8 * error)
+
+
+def test_draws_at_the_data_have_the_posteriors_moments() -> None:
+    posterior = condition(HYPERS, X, Y)
+    draws = 8192
+    drawn = jax.jit(_redrawn, static_argnums=2)(make_key(1), posterior, draws)
+    for m in range(M):
+        mean, covariance = joint(posterior, m, X)
+        f = np.asarray(drawn.means(drawn.covariance(posterior.X)))[m]
+        sd = np.sqrt(np.diag(covariance))
+        assert np.all(np.abs(f.mean(0) - mean) < 4.5 * sd / np.sqrt(draws))
+        spread = np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / draws)
+        assert np.all(np.abs(np.cov(f.T) - covariance) < 4.5 * spread)
+
+
+def test_a_draw_is_a_gp_conditioned_on_it_without_noise() -> None:
+    """Refitted on the drawn values with the nugget for noise, one draw at a time."""
+    posterior = condition(HYPERS, X, Y)
+    drawn = jax.jit(_redrawn, static_argnums=2)(make_key(2), posterior, 3)
+    means, variance = (np.asarray(v) for v in jax.jit(Posterior.moments)(drawn, jnp.asarray(Q)))
+    for m in range(M):
+        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        nugget = np.asarray(drawn.noise_var)[m]
+        assert np.all(nugget == 1e-8 * np.asarray(HYPERS.outputscale)[m])
+        for p in range(3):
+            f = np.asarray(drawn.residual)[m, p] + np.asarray(HYPERS.mean)[m]
+            mean, var = condition(own, X, f, noise_var=nugget).predict(Q)
+            np.testing.assert_allclose(means[m, p], mean[0], rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(variance[m], var[0], rtol=1e-6, atol=1e-8)
+
+
+def test_without_noise_noisy_ei_is_ei() -> None:
+    """Also where only some data are without noise: those are not drawn."""
+    posterior = condition(replace(HYPERS, noise=np.full(M, 1e-9)), X, Y)
+    np.testing.assert_allclose(nei(posterior)(Q[:9]), ei(posterior)(Q[:9]), rtol=1e-5)
+    known = np.where(np.arange(N) < 4, 1e-12, np.nan)
+    some = jax.jit(_redrawn, static_argnums=2)(
+        make_key(2), condition(HYPERS, X, Y, noise_var=known), 3
+    )
+    f = np.asarray(some.residual) + np.asarray(HYPERS.mean)[:, None, None]
+    np.testing.assert_allclose(f[..., :4], np.broadcast_to(Y[:4], (M, 3, 4)), atol=1e-7)
+    assert np.all(np.std(f[..., 4:], 1) > 1e-3)
+
+
+def test_noisy_ei_with_duplicates_padding_and_pending_points() -> None:
+    """Nothing breaks where K is singular, and padding does not change what is drawn."""
+    twice = condition(HYPERS, np.tile(X, (2, 1)), np.tile(Y, 2))
+    assert np.all(np.isfinite(nei(twice)(Q)))
+    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, np.nan)
+    rows[:N], values[:N] = X, Y
+    wide = fit(
+        jax.tree.map(jnp.asarray, HYPERS),
+        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
+        kernel="matern52",
+        columns=(0, 1),
+    )
+    np.testing.assert_allclose(nei(wide)(Q), nei(condition(HYPERS, X, Y))(Q), rtol=1e-6)
+    fantasies = np.random.default_rng(2).normal(size=(M, 4)) * 3
+    grown = jax.jit(append)(wide, jnp.asarray([0.35, 0.85]), jnp.asarray(fantasies))
+    alpha = nei(grown, draws=2)
+    assert alpha.incumbent.shape == (M, 8)
+    assert np.all(np.isfinite(alpha(Q)))
+
+
+def test_noisy_slope_against_central_differences() -> None:
+    alpha = nei(condition(HYPERS, X, Y), draws=4)
+    step = np.finfo(float).eps ** (1 / 3)
+    value = jax.jit(EI.evaluate)
+    points = Q[:9]  # away from the data, where the variance left is the nugget's
+
+    @jax.jit
+    def slope(alpha: EI, points: jax.Array, direction: jax.Array) -> jax.Array:
+        tangent = jnp.broadcast_to(direction, points.shape)
+        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
+
+    for direction in np.eye(D):
+        ends = [value(alpha, jnp.asarray(points + s * step * direction)) for s in (1, -1)]
+        exact = slope(alpha, jnp.asarray(points), jnp.asarray(direction))
+        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+def test_draws_of_noisy_ei_are_checked() -> None:
+    with pytest.raises(ValueError, match="draws must be at least 1"):
+        nei(condition(HYPERS, X, Y), draws=0)

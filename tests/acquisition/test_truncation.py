@@ -16,6 +16,7 @@ from optpair.acquisition.truncation import (
     exact_density,
     exact_gain,
     moment_matched_gain,
+    noiseless_gain,
     truncated_variance_ratio,
     variance_lost,
 )
@@ -360,3 +361,44 @@ def test_exact_gain_holds_one_node_at_a_time():
     for function in (exact_gain, jax.grad(lambda b, r: jnp.sum(exact_gain(b, r)), (0, 1))):
         memory = jax.jit(function).lower(x, x).compile().memory_analysis()
         assert memory.temp_size_in_bytes < 48 * x.nbytes
+
+
+# --- without noise ------------------------------------------------------------------------------
+
+
+def true_noiseless(beta: float) -> tuple[mp.mpf, mp.mpf]:
+    """−log Φ + ½βr and its derivative, with digits to spare for the cancellation."""
+    with mp.workdps(80):
+        b = mp.mpf(beta)
+        r = mp.exp(-b * b / 2) / mp.sqrt(2 * mp.pi) / (mp.erfc(-b / mp.sqrt(2)) / 2)
+        return b * r / 2 - log_cdf(b), -r * (1 + b * (b + r)) / 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "error"),
+    [(-1e6, -5.0, 1e-14), (-5.0, 2.0, 2e-12), (2.0, 37.0, 1e-12)],
+)
+def test_noiseless_gain_and_its_slope(low: float, high: float, error: float) -> None:
+    beta = -np.geomspace(5.0 + 1e-09, -low, 30) if high == -5.0 else np.linspace(low, high, 40)
+    value, slope = (np.asarray(v) for v in forward(noiseless_gain, jnp.asarray(beta)))
+    truth = [true_noiseless(b) for b in beta]
+    np.testing.assert_allclose(value, [float(t[0]) for t in truth], rtol=error)
+    np.testing.assert_allclose(slope, [float(t[1]) for t in truth], rtol=5 * error)
+
+
+def test_noiseless_gain_is_what_the_exact_one_tends_to() -> None:
+    """Noise blurs the edge over √(1 − ρ²) = 1e-6."""
+    beta = jnp.linspace(-6.0, 6.0, 25)
+    limit = np.asarray(noiseless_gain(beta))
+    np.testing.assert_allclose(gain_of(beta, jnp.full(25, 1 - 1e-12)), limit, rtol=1e-4, atol=1e-9)
+    assert np.all(np.diff(limit) < 0)
+
+
+def test_noiseless_gain_far_out() -> None:
+    """log|β| + log √2π − ½ far below, 0 far above, and slopes of 1/β and 0."""
+    beta = np.array([-1e60, -1e12, 40.0, 1e300])
+    value, slope = (np.asarray(v) for v in forward(noiseless_gain, jnp.asarray(beta)))
+    expected = np.log(-beta[:2]) + np.log(2 * np.pi) / 2 - 0.5
+    np.testing.assert_allclose(value[:2], expected, rtol=1e-14)
+    np.testing.assert_allclose(slope[:2], 1 / beta[:2], rtol=1e-12)
+    assert value[2:].tolist() == slope[2:].tolist() == [0.0, 0.0]

@@ -64,6 +64,19 @@ class Acquisition:
         return np.asarray(_evaluate(self, jnp.asarray(points)))
 
 
+def incumbent(posterior: Posterior) -> Float[Array, "M F"]:
+    """m⁺ = max_i m(x_i), the best posterior mean among the observed points."""
+    means = posterior.means(posterior.covariance(posterior.X))
+    return jnp.max(jnp.where(posterior.mask, means, -jnp.inf), -1)
+
+
+def check_sets(posterior: Posterior, values: Array | np.ndarray) -> None:
+    """Raise if what was drawn under each set is of another number of sets than the posterior."""
+    sets, given = np.shape(posterior.mean)[0], np.shape(values)[0]
+    if sets != given:
+        raise ValueError(f"pairs of {given} hyperparameter sets, but the posterior has {sets}")
+
+
 @compiled()
 def _evaluate(acquisition: Acquisition, X: Float[Array, "q D"]) -> Float[Array, " q"]:
     return screen(acquisition.evaluate, X)

@@ -20,10 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context
+from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain
 from optpair.gp.posterior import Posterior
 from optpair.pairs import OptimalPairs
@@ -111,7 +110,5 @@ def jes(
     `delta` (relative to the output scale) softens the conditioning on a pair; `exact` computes the
     truncation term by quadrature instead of moment matching, at several times the cost.
     """
-    sets, pairs = np.shape(posterior.mean)[0], np.shape(stars.f)[0]
-    if sets != pairs:
-        raise ValueError(f"pairs of {pairs} hyperparameter sets, but the posterior has {sets}")
+    check_sets(posterior, stars.f)
     return _compiled(posterior, stars, delta, exact)

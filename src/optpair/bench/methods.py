@@ -1,4 +1,4 @@
-"""What a benchmark can run: every acquisition function of the library, and random search.
+"""What a benchmark can run: every acquisition function of the library, and its controls.
 
 A method asks for points of the unit cube, is told values, and recommends a point.
 """
@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from optpair.acquisition import REGISTRY
+from optpair.acquisition import NAMES
 from optpair.bench.tasks import OUTPUTSCALE, Task
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
@@ -22,7 +22,6 @@ from optpair.space import Space
 
 Model = Literal["known", "marginal", "map"]
 
-NAMES = (*REGISTRY, "random")
 PAPER_PAIRS = 100
 PAPER_FEATURES = 1024
 

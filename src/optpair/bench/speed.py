@@ -22,7 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from optpair.acquisition import REGISTRY
+from optpair.acquisition import NAMES
 from optpair.bench import cores, peers
 from optpair.bench.methods import unit_space
 from optpair.bench.regret import versions
@@ -62,8 +62,8 @@ class Plan:
     cold: bool = True
 
     def __post_init__(self) -> None:
-        if self.method not in REGISTRY:
-            raise ValueError(f"method must be one of {', '.join(REGISTRY)}, not {self.method!r}")
+        if self.method not in NAMES:
+            raise ValueError(f"method must be one of {', '.join(NAMES)}, not {self.method!r}")
 
     @property
     def settings(self) -> Settings:

@@ -1,0 +1,143 @@
+"""Pictures for the documentation, drawn by the library itself.
+
+`acquisitions` shows one belief about a function of one variable, and below it what each acquisition
+function makes of that belief.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+
+from optpair.acquisition import REGISTRY, Context
+from optpair.cube import Cube
+from optpair.gp import Hyperparameters, condition
+from optpair.gp import paths as gp_paths
+from optpair.gp.paths import Paths
+from optpair.gp.posterior import Posterior
+from optpair.maximize import Search, sobol
+from optpair.pairs import ANCHORS, OptimalPairs, optima
+from optpair.runtime import Stream, double, make_key, to_numpy
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # the backend must be chosen first
+from matplotlib.axes import Axes
+
+# Colours that the colour-blind tell apart (Okabe and Ito): information, improvement, others.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
+ROWS = {
+    "jes": (BLUE, "tells most about (x*, f*): where and how much"),
+    "rmes": (BLUE, "tells most about f*, noise counted exactly"),
+    "gibbon": (BLUE, "the same by moment matching, a lower bound"),
+    "mes": (BLUE, "tells most about f*, as if there were no noise"),
+    "ei": (ORANGE, "improves most on the best mean among the data"),
+    "nei": (ORANGE, "the same, the best value being uncertain"),
+    "kg": (ORANGE, "improves the best mean most, wherever that is"),
+    "pi": (ORANGE, "improves most probably, however little"),
+    "ucb": (GREEN, "is best if all goes well"),
+    "ts": (GREEN, "is best in one sample of the objective"),
+    "mean": (GREEN, "is best on average: no exploration"),
+}
+HYPERS = Hyperparameters([[0.11]], [1.0], [0.04], [0.0])
+X = np.array([0.06, 0.2, 0.3, 0.36, 0.55, 0.62, 0.9])
+Y = np.array([-0.7, 0.2, 1.05, 0.75, -0.5, -0.2, 0.15])
+PAIRS = 256
+SHOWN = 12
+
+
+def belief() -> tuple[Posterior, Paths, OptimalPairs]:
+    """A posterior after seven noisy values, its sample paths and their optimal pairs."""
+    posterior = condition(HYPERS, X[:, None], Y)
+    paths = gp_paths.sample(0, posterior, paths=PAIRS, features=512)
+    search = Search.of(Stream.of(1), Cube.box(1), 256, ANCHORS)
+    return posterior, paths, optima(paths, Cube.box(1), search, steps=16)
+
+
+def landscape(
+    names: tuple[str, ...], grid: Float[np.ndarray, " q"]
+) -> dict[str, Float[np.ndarray, " q"]]:
+    """The values of each acquisition function under that belief."""
+    posterior, paths, stars = belief()
+    cube = Cube.box(1)
+    points = jnp.asarray(sobol(1, 512))
+    context = Context(posterior, cube, points, make_key(4), paths, stars)
+    return {name: REGISTRY[name].build(context)(grid[:, None]) for name in names}
+
+
+@double
+def acquisitions(out: Path, points: int = 801) -> dict[str, float]:
+    """Draw the belief and every acquisition function; returns where each would look next."""
+    grid = np.linspace(0.0, 1.0, points)
+    values = landscape(tuple(ROWS), grid)
+    figure, axes = plt.subplots(
+        len(ROWS) + 1,
+        1,
+        sharex=True,
+        figsize=(9.0, 3.2 + 0.72 * len(ROWS)),
+        height_ratios=[4.2] + [1.0] * len(ROWS),
+        layout="constrained",
+    )
+    _draw_belief(axes[0], grid)
+    best = {}
+    for axis, (name, (colour, caption)) in zip(axes[1:], ROWS.items(), strict=True):
+        best[name] = float(grid[np.argmax(values[name])])
+        _draw_row(axis, grid, values[name], name, colour, caption)
+    axes[-1].set_xlabel("x")
+    figure.savefig(out, dpi=130)
+    plt.close(figure)
+    return best
+
+
+def _draw_belief(axis: Axes, grid: Float[np.ndarray, " q"]) -> None:
+    posterior, paths, stars = belief()
+    means, variances = posterior.predict(grid[:, None])
+    mean, sd = means[0], np.sqrt(variances[0])
+    drawn = np.asarray(jax.jit(Paths.at)(paths, jnp.asarray(grid[:, None])))[0, :SHOWN]
+    stars = to_numpy(stars)
+    axis.fill_between(grid, mean - 2 * sd, mean + 2 * sd, color=GREY, alpha=0.18, linewidth=0)
+    axis.plot(grid, drawn.T, color=BLUE, linewidth=0.6, alpha=0.45)
+    axis.plot(grid, mean, color="black", linewidth=1.6, label="posterior mean, ± 2 s.d.")
+    axis.plot([], [], color=BLUE, linewidth=0.8, label=f"{SHOWN} of {PAIRS} sample paths")
+    axis.scatter(
+        stars.x[0, :, 0],
+        stars.f[0],
+        s=11,
+        color=BLUE,
+        alpha=0.45,
+        linewidths=0,
+        label="optimal pairs (x*, f*)",
+    )
+    axis.scatter(X, Y, s=34, color=ORANGE, zorder=4, label="noisy values", edgecolor="black")
+    axis.set_ylabel("objective")
+    axis.set_ylim(-2.6, 3.4)
+    axis.legend(loc="lower left", ncols=2, fontsize=8.5, frameon=False)
+    axis.set_title("What is believed, and where each acquisition function looks next", fontsize=12)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_row(
+    axis: Axes,
+    grid: Float[np.ndarray, " q"],
+    values: Float[np.ndarray, " q"],
+    name: str,
+    colour: str,
+    caption: str,
+) -> None:
+    low, high = float(values.min()), float(values.max())
+    height = (values - low) / (high - low)
+    top = grid[np.argmax(height)]
+    axis.fill_between(grid, 0.0, height, color=colour, alpha=0.25, linewidth=0)
+    axis.plot(grid, height, color=colour, linewidth=1.3)
+    axis.plot([top, top], [0.0, 1.0], color="black", linewidth=0.9, linestyle=(0, (3, 2)))
+    axis.scatter([top], [1.0], marker="v", s=42, color="black", zorder=4, clip_on=False)
+    axis.set_ylim(0.0, 1.75)
+    axis.set_yticks([])
+    axis.set_xlim(0.0, 1.0)
+    axis.set_ylabel(name, rotation=0, ha="right", va="center", fontweight="bold", color=colour)
+    axis.text(0.005, 1.7, caption, fontsize=8.5, va="top", color="black")
+    axis.spines[["top", "right", "left"]].set_visible(False)

@@ -1,0 +1,197 @@
+"""The knowledge gradient against integration, refitted GPs, draws and central differences."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from optpair.acquisition import Context, kg
+from optpair.acquisition.kg import KG, build, lines_gain
+from optpair.cube import Cube
+from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
+
+N, D, M, P, SIZE = 8, 2, 3, 4, 16
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
+HYPERS = Hyperparameters(
+    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
+    outputscale=[1.0, 4.0, 0.5],
+    noise=[0.01, 0.3, 0.05],
+    mean=[0.2, -1.0, 0.5],
+)
+STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=np.zeros((M, P)))  # f* is not used
+Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], STARS.x[0, :2], [[1.0, 0.0]]])
+STEP = np.finfo(float).eps ** (1 / 3)
+gain = jax.jit(lines_gain)
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def one_set(m: int) -> Hyperparameters:
+    return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+
+
+def integral(a: np.ndarray, b: np.ndarray) -> float:
+    """E max (a + bz) − max a, by the trapezoid rule between the kinks."""
+    kinks = [(a[i] - a[j]) / (b[j] - b[i]) for i in range(len(a)) for j in range(i) if b[i] != b[j]]
+    ends = np.unique(np.clip([-12.0, 12.0, *kinks], -12, 12))
+    total = 0.0
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    for low, high in itertools.pairwise(ends):
+        for left in np.linspace(low, high, 5)[:-1]:
+            width = (high - low) / 4
+            z = left + width * (nodes + 1) / 2
+            over = np.max(a[:, None] + b[:, None] * z, 0) - a.max()
+            total += width / 2 * float(weights @ (over * stats.norm.pdf(z)))
+    return total
+
+
+def test_two_lines_have_a_closed_form() -> None:
+    """s (φ(c) − c Φ(−c)) with s = |b₂ − b₁| and c = |a₂ − a₁|/s, also where that is tiny."""
+    for a2, b2 in ((-0.3, 0.5), (-1.0, -2.0), (-3.0, 0.1), (0.0, 1.0), (0.4, -1.0)):
+        s = abs(b2 - 0.2)
+        c = abs(a2) / s
+        truth = s * (stats.norm.pdf(c) - c * stats.norm.sf(c))
+        got = float(gain(jnp.array([0.0, a2]), jnp.array([0.2, b2])))
+        assert got == pytest.approx(truth, rel=1e-10 if c < 6 else 1e-4, abs=0)
+
+
+def test_many_lines_by_integration() -> None:
+    """Random ones; with copies, with parallel ones, with one that is nowhere the largest."""
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 6, 9))
+    a[1, 5], b[1, 5] = a[1, 2], b[1, 2]  # the same line twice
+    b[2, :4] = b[2, 4]  # parallel
+    b[3] = 0.7  # all parallel: nothing can change
+    a[4, 3], b[4, 3] = -50.0, 0.0
+    b[5] *= 1e-3
+    got = np.asarray(gain(jnp.asarray(a), jnp.asarray(b)))
+    truth = [integral(a[i], b[i]) for i in range(6)]
+    np.testing.assert_allclose(got, truth, rtol=1e-9, atol=1e-13)
+    assert got[3] == 0
+    assert np.all(got[[0, 1, 2, 4]] > 1e-3)
+
+
+def test_slopes_of_lines_against_central_differences() -> None:
+    rng = np.random.default_rng(2)
+    a, b, da, db = (jnp.asarray(v) for v in rng.normal(size=(4, 5, 9)))
+    _, exact = jax.jit(lambda *v: jax.jvp(lines_gain, v[:2], v[2:]))(a, b, da, db)
+    ends = [gain(a + s * STEP * da, b + s * STEP * db) for s in (1, -1)]
+    np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * STEP), rtol=1e-6, atol=1e-7)
+    back = jax.jit(jax.grad(lambda a, b: jnp.sum(lines_gain(a, b)), (0, 1)))(a, b)
+    both = np.sum(back[0] * da + back[1] * db, -1)
+    np.testing.assert_allclose(both, exact, rtol=1e-10, atol=1e-12)
+
+
+def test_it_is_a_gp_refitted_on_each_outcome() -> None:
+    """y at x by Gauss–Legendre, a GP on n + 1 points for each, its best mean over the places."""
+    posterior = condition(one_set(1), X, Y)
+    stars = OptimalPairs(STARS.x[1:2], STARS.f[1:2])
+    alpha = kg(posterior, stars)
+    z, w = np.polynomial.legendre.leggauss(200)
+    z, w = 6 * z, 6 * w * stats.norm.pdf(6 * z)
+    for x in Q[[0, 13]]:
+        places = np.concatenate([np.asarray(alpha.places)[0], [x]])
+        mean, variance = (v[0, 0] for v in posterior.predict([x]))
+        before = posterior.predict(places)[0].max()
+        ys = mean + np.sqrt(variance + 0.3) * z
+        rows = np.concatenate([X, [x]])
+        after = [condition(one_set(1), rows, np.append(Y, y)).predict(places)[0].max() for y in ys]
+        truth = float(w @ (np.array(after) - before))
+        # A kink between two of 200 nodes is off by about (12/200)²/12 of its change of slope.
+        assert alpha([x])[0] == pytest.approx(truth, rel=2e-3, abs=1e-5)
+
+
+def test_against_draws() -> None:
+    posterior = condition(HYPERS, X, Y)
+    alpha = kg(posterior, STARS)
+    draws = np.random.default_rng(3).normal(size=100_000)
+    for x in Q[:3]:
+        each = np.empty((M, len(draws)))
+        for m in range(M):
+            own = condition(one_set(m), X, Y)
+            places = np.concatenate([np.asarray(alpha.places)[m], [x]])
+            mean, _ = own.predict(places)
+            _, variance = own.predict([x])
+            noise = np.asarray(HYPERS.noise)[m]
+            # The covariance with f(x), from what one noisy look at x does to the mean.
+            y = float(own.predict([x])[0][0, 0]) + 1.0
+            seen = condition(one_set(m), np.concatenate([X, [x]]), np.append(Y, y))
+            slope = (seen.predict(places)[0][0] - mean[0]) * np.sqrt(variance[0, 0] + noise)
+            lines = mean[0][:, None] + slope[:, None] * draws
+            each[m] = lines.max(0) - mean[0].max()
+        average = each.mean(0)
+        error = average.std() / np.sqrt(len(draws))
+        assert abs(alpha([x])[0] - average.mean()) < 4 * error
+
+
+def test_slope_against_central_differences() -> None:
+    """Away from the places, where max_i m(x_i) passes from one to x itself and has a kink."""
+    alpha = kg(condition(HYPERS, X, Y), STARS)
+    value = jax.jit(KG.evaluate)
+    points = Q[:9]
+
+    @jax.jit
+    def slope(alpha: KG, points: jax.Array, direction: jax.Array) -> jax.Array:
+        tangent = jnp.broadcast_to(direction, points.shape)
+        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
+
+    for direction in np.eye(D):
+        ends = [value(alpha, jnp.asarray(points + s * STEP * direction)) for s in (1, -1)]
+        exact = slope(alpha, jnp.asarray(points), jnp.asarray(direction))
+        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * STEP), rtol=1e-6, atol=1e-7)
+
+
+def test_fantasies_and_padding() -> None:
+    """Each fantasy has means and a best place of its own; the places are shared."""
+    values = np.random.default_rng(1).normal(size=(M, P)) * 2
+    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
+    arrays[0][:N], arrays[1][:N] = X, Y
+    wide = fit(
+        jax.tree.map(jnp.asarray, HYPERS),
+        *(jnp.asarray(v) for v in arrays),
+        kernel="matern52",
+        columns=(0, 1),
+    )
+    x = np.array([0.35, 0.85])
+    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(values))
+    points = np.random.default_rng(4).uniform(size=(20, D))
+    alpha = kg(grown, STARS, points)
+    assert alpha.places.shape == (M, P + 8, D)
+    each = []
+    for m, p in np.ndindex(M, P):
+        own = condition(one_set(m), np.concatenate([X, [x]]), np.append(Y, values[m, p]))
+        only = alpha.places[m : m + 1]
+        K = own.covariance(only)
+        each.append(KG(own, only, own.means(K), own.whiten(K))(Q))
+    np.testing.assert_allclose(alpha(Q), np.mean(each, 0), rtol=1e-7, atol=1e-10)
+
+
+def test_what_is_known_teaches_nothing() -> None:
+    """At a datum without noise nothing can change; with much noise 13 lines have b ≤ a/σ."""
+    sure = Hyperparameters([[0.3, 0.7]], [1.0], [1e-10], [0.0])
+    stars = OptimalPairs(STARS.x[:1], STARS.f[:1])
+    alpha = kg(condition(sure, X, Y), stars)
+    assert np.max(alpha(X)) < 1e-4 < np.max(alpha(Q))
+    loud = kg(condition(Hyperparameters([[0.3, 0.7]], [1.0], [1e6], [0.0]), X, Y), stars)
+    assert np.max(loud(Q)) < 1e-3 * np.sqrt(2 * np.log(13))
+
+
+def test_what_is_refused() -> None:
+    posterior = condition(HYPERS, X, Y)
+    with pytest.raises(ValueError, match="needs optimal pairs"):
+        build(Context(posterior, Cube.box(D), jnp.asarray(X), make_key(0)))
+    with pytest.raises(ValueError, match="hyperparameter sets"):
+        kg(posterior, OptimalPairs(STARS.x[:2], STARS.f[:2]))

@@ -1,0 +1,269 @@
+"""Max-value Entropy Search: its three forms, and f* from the Gumbel approximation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special, stats
+
+from optpair.acquisition import Context, gibbon, gumbel_maxima, jes, mes, pi, rmes
+from optpair.acquisition.mes import MES, _draw, _gumbel, _quantiles, build
+from optpair.cube import Cube
+from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.pairs import OptimalPairs, sample
+from optpair.runtime import make_key
+
+N, D, M, P, SIZE = 8, 2, 3, 4, 16
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
+HYPERS = Hyperparameters(
+    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
+    outputscale=[1.0, 4.0, 0.5],
+    noise=[0.01, 0.3, 0.05],
+    mean=[0.2, -1.0, 0.5],
+)
+STARS = Y.max() + RNG.uniform(0.1, 2.0, (M, P))
+Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
+FORMS = (mes, gibbon, rmes)
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def one_set(m: int) -> Hyperparameters:
+    return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+
+
+def test_without_noise_it_is_the_entropy_that_truncation_takes() -> None:
+    """H of a normal less SciPy's entropy of a truncated one; the noise plays no part."""
+    posterior = condition(HYPERS, X, Y)
+    mean, variance = posterior.predict(Q)
+    beta = (STARS[:, :, None] - mean[:, None]) / np.sqrt(variance)[:, None]
+    truth = stats.norm.entropy() - stats.truncnorm.entropy(-40.0, np.minimum(beta, 8.0))
+    assert np.max(beta) < 30
+    np.testing.assert_allclose(mes(posterior, STARS)(Q), truth.mean((0, 1)), rtol=1e-7, atol=1e-9)
+
+
+def test_with_noise_it_is_the_entropy_of_y() -> None:
+    """By integrating the density of y = f + ε with f below f*."""
+    posterior = condition(one_set(1), X, Y)
+    noise, f = 0.3, STARS[1, 0]
+    mean, variance = (v[0] for v in posterior.predict(Q[:3]))
+    truth = np.empty(3)
+    for i, (m, s) in enumerate(zip(mean, variance, strict=True)):
+
+        def surprise(y: float, m: float = m, s: float = s) -> float:
+            total = s + noise
+            inner = (f - m - s / total * (y - m)) / np.sqrt(s * noise / total)
+            log = stats.norm.logpdf(y, m, np.sqrt(total)) + stats.norm.logcdf(inner)
+            log -= stats.norm.logcdf((f - m) / np.sqrt(s))
+            return float(-np.exp(log) * log)
+
+        ends = m - 9 * np.sqrt(s + noise), m + 9 * np.sqrt(s + noise)
+        entropy, _ = integrate.quad(surprise, *ends, limit=200, epsabs=1e-11)
+        truth[i] = np.log(2 * np.pi * np.e * (s + noise)) / 2 - entropy
+    np.testing.assert_allclose(rmes(posterior, np.array([[f]]))(Q[:3]), truth, rtol=1e-7)
+
+
+def test_moment_matched_by_draws() -> None:
+    """½ log of the ratio of variances of y, with and without f ≤ f*, over 400,000 draws."""
+    posterior = condition(one_set(1), X, Y)
+    draws, f = 400_000, float(np.max(posterior.predict(Q)[0])) + 0.3
+    mean, variance = (v[0] for v in posterior.predict(Q[:4]))
+    rng = np.random.default_rng(1)
+    z = stats.truncnorm.rvs(
+        -np.inf,
+        (f - mean) / np.sqrt(variance),
+        size=(draws, 4),
+        random_state=rng,
+    )
+    y = np.sqrt(variance) * z + np.sqrt(0.3) * rng.normal(size=(draws, 4))
+    ratio = (variance + 0.3) / y.var(0)
+    centred = (y - y.mean(0)) ** 2
+    error = centred.std(0) / centred.mean(0) / np.sqrt(draws) / 2
+    assert np.all(np.abs(gibbon(posterior, np.array([[f]]))(Q[:4]) - np.log(ratio) / 2) < 4 * error)
+
+
+def test_moment_matching_is_a_lower_bound() -> None:
+    posterior = condition(HYPERS, X, Y)
+    points = np.random.default_rng(2).uniform(size=(216, D))
+    matched, exact = gibbon(posterior, STARS)(points), rmes(posterior, STARS)(points)
+    assert np.all(matched <= exact + 1e-12)
+    assert np.max(exact - matched) > 1e-3
+
+
+def test_less_noise_tells_more_and_none_is_the_noiseless_form() -> None:
+    """The query's noise alone; noise blurs the edge at f* over σ/√s, about 1e-5 at the last."""
+    posterior = condition(HYPERS, X, Y)
+    quieter = [replace(posterior, noise=jnp.full(M, noise)) for noise in (1.0, 1e-2, 1e-13)]
+    values = [rmes(quiet, STARS)(Q) for quiet in quieter]
+    assert np.all(np.diff(values, axis=0) > 0)
+    np.testing.assert_allclose(values[-1], mes(posterior, STARS)(Q), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-2, 1e4])
+def test_gain_is_never_negative_nor_infinite(form: type[MES], noise: float) -> None:
+    posterior = condition(replace(HYPERS, noise=np.full(M, noise)), X, Y)
+    for shift in (0.0, -6.0, 20.0):
+        alpha = form(posterior, STARS + shift)(Q)  # type: ignore[call-arg,arg-type]
+        assert np.all(np.isfinite(alpha))
+        assert np.all(alpha >= -1e-14)
+
+
+def test_one_maximum_has_the_choice_of_pi() -> None:
+    """Both fall in β = (f* − m)/√s alone."""
+    posterior = condition(one_set(0), X, Y)
+    points = np.random.default_rng(3).uniform(size=(256, D))
+    for f in (0.5, 1.5, 3.0):
+        gain, chance = mes(posterior, np.array([[f]]))(points), pi(posterior, threshold=f)(points)
+        np.testing.assert_array_equal(np.argsort(gain), np.argsort(chance))
+
+
+def test_jes_tells_at_least_as_much() -> None:
+    """Information about (x*, f*) is at least that about f*, in expectation over the pair.
+
+    Exact terms, 200 pairs, at points apart from the data: the mean difference is positive by more
+    than four of its standard errors at most of them, and nowhere negative by as much.
+    """
+    own = Hyperparameters([[0.3, 0.4]], [1.0], [0.1], [0.0])
+    posterior = condition(own, X, Y)
+    stars = sample(0, posterior, 200, features=256, candidates=256, steps=8)
+    points = np.random.default_rng(4).uniform(size=(6, D))
+    differences = np.array(
+        [
+            jes(posterior, pair, exact=True)(points) - rmes(posterior, pair)(points)
+            for pair in (
+                OptimalPairs(stars.x[:, i : i + 25], stars.f[:, i : i + 25])
+                for i in range(0, 200, 25)
+            )
+        ]
+    )
+    error = differences.std(0, ddof=1) / np.sqrt(len(differences))
+    assert np.all(differences.mean(0) > -4 * error)
+    assert np.sum(differences.mean(0) > 4 * error) >= 4
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_slope_against_central_differences(form: type[MES]) -> None:
+    alpha = form(condition(HYPERS, X, Y), STARS)  # type: ignore[call-arg,arg-type]
+    step = np.finfo(float).eps ** (1 / 3)
+    value = jax.jit(MES.evaluate)
+
+    @jax.jit
+    def slope(alpha: MES, points: jax.Array, direction: jax.Array) -> jax.Array:
+        tangent = jnp.broadcast_to(direction, points.shape)
+        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
+
+    for direction in np.eye(D):
+        ends = [np.asarray(value(alpha, jnp.asarray(Q + s * step * direction))) for s in (1, -1)]
+        exact = slope(alpha, jnp.asarray(Q), jnp.asarray(direction))
+        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-6)
+
+
+def test_sets_and_fantasies_are_averaged_gains() -> None:
+    """Fantasy p belongs to f*_p: a GP refitted for each, one at a time."""
+    values = np.random.default_rng(1).normal(size=(M, P))
+    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
+    arrays[0][:N], arrays[1][:N] = X, Y
+    wide = fit(
+        jax.tree.map(jnp.asarray, HYPERS),
+        *(jnp.asarray(v) for v in arrays),
+        kernel="matern52",
+        columns=(0, 1),
+    )
+    x = np.array([0.35, 0.85])
+    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(values))
+    each = [
+        gibbon(
+            condition(one_set(m), np.concatenate([X, [x]]), np.append(Y, values[m, p])),
+            STARS[m : m + 1, p : p + 1],
+        )(Q)
+        for m, p in np.ndindex(M, P)
+    ]
+    np.testing.assert_allclose(gibbon(grown, STARS)(Q), np.mean(each, 0), rtol=1e-7)
+
+
+def test_quartiles_of_a_maximum() -> None:
+    """Against SciPy's root of the product; spreads from 1e-6 to 1, one point, and padding."""
+    rng = np.random.default_rng(5)
+    means = rng.normal(size=(2, 3, 500))
+    sd = 10 ** rng.uniform(-6, 0, (2, 1, 500))
+    means[1, :, 0] = 5.0  # one point decides
+    sd[1, :, 0] = 1e-4
+    there = np.ones(500, dtype=bool)
+    there[-100:] = False
+    means[..., -1] = 50.0  # padding
+    solve = jax.jit(_quantiles)
+    got = np.asarray(solve(*(jnp.asarray(v) for v in (means, sd, there))))
+    for i, j in np.ndindex(2, 3):
+        for k, q in enumerate((0.25, 0.5, 0.75)):
+
+            def above(t: float, i: int = i, j: int = j, q: float = q) -> float:
+                z = (t - means[i, j]) / sd[i, 0]
+                return float(np.sum(stats.norm.logcdf(z)[there]) - np.log(q))
+
+            root = optimize.brentq(above, -1, 10, xtol=1e-14, rtol=1e-14)
+            assert got[i, j, k] == pytest.approx(root, abs=1e-10)
+    only = np.zeros(500, dtype=bool)
+    only[3] = True
+    alone = np.asarray(solve(*(jnp.asarray(v) for v in (means, sd, only))))
+    normal = means[..., 3:4] + sd[..., 3:4] * special.ndtri([0.25, 0.5, 0.75])
+    np.testing.assert_allclose(alone, normal, rtol=1e-12)
+
+
+def test_gumbel_has_the_quartiles_and_the_draws_are_its_own() -> None:
+    posterior = condition(HYPERS, X, Y)
+    points = np.random.default_rng(6).uniform(size=(300, D))
+    location, scale = (np.asarray(v) for v in jax.jit(_gumbel)(posterior, jnp.asarray(points)))
+    mean, variance = posterior.predict(np.concatenate([X, points]))
+    for m in range(M):
+        low, middle, high = stats.gumbel_r.ppf([0.25, 0.5, 0.75], location[m, 0], scale[m, 0])
+
+        def log_share(t: float, m: int = m) -> float:
+            return float(stats.norm.logcdf((t - mean[m]) / np.sqrt(variance[m])).sum())
+
+        assert np.exp(log_share(middle)) == pytest.approx(0.5, rel=1e-8)
+        wide = optimize.brentq(lambda t: log_share(t) - np.log(0.75), low - 9, high + 9)
+        narrow = optimize.brentq(lambda t: log_share(t) - np.log(0.25), low - 9, high + 9)
+        assert high - low == pytest.approx(wide - narrow, rel=1e-8)
+    drawn = np.asarray(
+        jax.jit(_draw, static_argnums=3)(make_key(0), posterior, jnp.asarray(points), 64)
+    )
+    u = stats.gumbel_r.cdf(drawn, location, scale)
+    np.testing.assert_array_equal(np.floor(64 * u), np.tile(np.arange(64), (M, 1)))
+    draws = gumbel_maxima(0, posterior, 64)
+    np.testing.assert_array_equal(draws, gumbel_maxima(0, posterior, 64))
+    assert np.max(np.abs(draws - gumbel_maxima(1, posterior, 64))) > 1e-3
+
+
+def test_independent_points_overstate_the_maximum() -> None:
+    """Where the points are many length scales apart the approximation is right, else too high."""
+    lattice = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), -1).reshape(-1, 2)
+    one = Hyperparameters([[0.05, 0.05]], [1.0], [1e-4], [0.0])
+    apart = condition(one, [[-9.0, -9.0]], [0.0])
+    location, scale = (np.asarray(v)[0, 0] for v in jax.jit(_gumbel)(apart, jnp.asarray(lattice)))
+    draws = np.random.default_rng(7).normal(size=(20_000, len(lattice))).max(1)
+    medians = np.median(draws), location - scale * np.log(np.log(2))
+    assert abs(medians[0] - medians[1]) < 4 * 1.25 * draws.std() / np.sqrt(20_000)
+    same = condition(replace(one, lengthscale=np.full((1, 2), 1e3)), [[-9.0, -9.0]], [0.0])
+    dense, _ = (np.asarray(v)[0, 0] for v in jax.jit(_gumbel)(same, jnp.asarray(lattice)))
+    assert dense > 0.02  # one value everywhere, N(0, 1e-4): its median is 0
+
+
+def test_what_is_refused() -> None:
+    posterior = condition(HYPERS, X, Y)
+    with pytest.raises(ValueError, match="needs optimal pairs"):
+        build(Context(posterior, Cube.box(D), jnp.asarray(X), make_key(0)), form="exact")
+    with pytest.raises(ValueError, match="hyperparameter sets"):
+        mes(posterior, STARS[:2])
+    with pytest.raises(ValueError, match="n_maxima"):
+        gumbel_maxima(0, posterior, 0)

@@ -1,0 +1,204 @@
+"""PI, UCB, Thompson sampling, the mean and the controls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from optpair import Categorical, Float, Int, Space
+from optpair.acquisition import CONTROLS, Acquisition, Context, mean, pi, ts, ucb
+from optpair.acquisition.pi import build as build_pi
+from optpair.acquisition.ts import build as build_ts
+from optpair.acquisition.ucb import build as build_ucb
+from optpair.cube import Cube
+from optpair.gp import paths as gp_paths
+from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.runtime import Stream, make_key
+
+N, D, M, SIZE = 8, 2, 3, 16
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
+HYPERS = Hyperparameters(
+    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
+    outputscale=[1.0, 4.0, 0.5],
+    noise=[0.01, 0.3, 0.05],
+    mean=[0.2, -1.0, 0.5],
+)
+Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
+STEP = np.finfo(float).eps ** (1 / 3)
+MIXED = Space(
+    {"x": Float(0.0, 1.0), "i": Int(1, 1000, log=True), "c": Categorical(["a", "b", "c"])}
+).cube
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def context(**more: object) -> Context:
+    posterior = condition(HYPERS, X, Y)
+    return Context(posterior, Cube.box(D), jnp.asarray(Q), make_key(0), **more)  # type: ignore[arg-type]
+
+
+def test_probability_of_improvement() -> None:
+    """P(f > best mean among the data + 0.01 √a), averaged over sets; by draws too."""
+    posterior = condition(HYPERS, X, Y)
+    mean, variance = posterior.predict(Q)
+    margin = 0.01 * np.sqrt(np.asarray(HYPERS.outputscale))
+    best = posterior.predict(X)[0].max(1) + margin
+    z = (mean - best[:, None]) / np.sqrt(variance)
+    np.testing.assert_allclose(pi(posterior)(Q), stats.norm.cdf(z).mean(0), rtol=1e-10)
+    np.testing.assert_allclose(build_pi(context())(Q), pi(posterior)(Q), rtol=1e-12)
+    draws = np.random.default_rng(1).normal(size=(M, len(Q), 50_000))
+    share = ((mean[..., None] + np.sqrt(variance)[..., None] * draws) > best[:, None, None]).mean(0)
+    error = share.std(-1) / np.sqrt(50_000)
+    assert np.all(np.abs(share.mean(-1) - pi(posterior)(Q)) < 4 * error + 1e-6)
+
+
+def test_thresholds_of_pi() -> None:
+    posterior = condition(HYPERS, X, Y)
+    mean, variance = posterior.predict(Q)
+    each = np.array([0.0, 1.0, 2.0])
+    for given in (each, 1.5):
+        z = (mean - np.broadcast_to(given, M)[:, None]) / np.sqrt(variance)
+        got = pi(posterior, threshold=given)(Q)
+        np.testing.assert_allclose(got, stats.norm.cdf(z).mean(0), rtol=1e-10)
+    assert np.all(pi(posterior, margin=1.0)(Q) < pi(posterior, margin=0.0)(Q))
+    with pytest.raises(ValueError, match="threshold must be a number or have shape"):
+        pi(posterior, threshold=[1.0, 2.0])
+
+
+def test_confidence_bound() -> None:
+    """The mean bound over sets; κ grows with observations and parameters, and can be given."""
+    posterior = condition(HYPERS, X, Y)
+    mean, variance = posterior.predict(Q)
+    kappa = math.sqrt(0.4 * math.log(N ** (D / 2 + 2) * math.pi**2 / 0.3))
+    assert 1.9 < kappa < 2
+    for given, used in ((None, kappa), (0.5, 0.5), (0.0, 0.0)):
+        truth = (mean + used * np.sqrt(variance)).mean(0)
+        np.testing.assert_allclose(ucb(posterior, kappa=given)(Q), truth, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(build_ucb(context())(Q), ucb(posterior)(Q), rtol=1e-12)
+    mixed = Context(posterior, MIXED, jnp.asarray(Q), make_key(0))
+    assert float(build_ucb(mixed).kappa) > kappa  # three parameters
+    for wrong in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="kappa must be"):
+            ucb(posterior, kappa=wrong)
+
+
+def test_confidence_bound_covers() -> None:
+    """A one-sided bound: f is below it in Φ(κ) of the draws of one set."""
+    own = Hyperparameters(*(np.asarray(v)[:1] for v in jax.tree.leaves(HYPERS)))
+    posterior = condition(own, X, Y)
+    m, s = (v[0] for v in posterior.predict(Q))
+    draws = m + np.sqrt(s) * np.random.default_rng(2).normal(size=(20_000, len(Q)))
+    share = (draws < ucb(posterior, kappa=1.5)(Q)).mean(0)
+    p = stats.norm.cdf(1.5)
+    assert np.all(np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 20_000))
+
+
+def test_the_mean_is_the_mean() -> None:
+    posterior = condition(HYPERS, X, Y)
+    np.testing.assert_allclose(mean(posterior)(Q), posterior.predict(Q)[0].mean(0), rtol=1e-10)
+
+
+def test_fantasies_are_averaged() -> None:
+    values = np.random.default_rng(1).normal(size=(M, 4))
+    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
+    arrays[0][:N], arrays[1][:N] = X, Y
+    wide = fit(
+        jax.tree.map(jnp.asarray, HYPERS),
+        *(jnp.asarray(v) for v in arrays),
+        kernel="matern52",
+        columns=(0, 1),
+    )
+    x = np.array([0.35, 0.85])
+    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(values))
+    rows = np.concatenate([X, [x]])
+    for function in (pi, ucb, mean):
+        one = []
+        for m, p in np.ndindex(M, 4):
+            own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+            one.append(function(condition(own, rows, np.append(Y, values[m, p])))(Q))  # type: ignore[operator]
+        np.testing.assert_allclose(function(grown)(Q), np.mean(one, 0), rtol=1e-7, atol=1e-10)  # type: ignore[operator]
+
+
+def test_a_path_is_one_of_the_posteriors() -> None:
+    """Of 120 keys: mean and variance of the mixture over sets, and every set equally often."""
+    posterior = condition(HYPERS, X, Y)
+    keys = 120
+    drawn = [ts(posterior, key, features=256) for key in range(keys)]
+    values = np.array([alpha(Q) for alpha in drawn])
+    means, variances = posterior.predict(Q)
+    total = variances.mean(0) + means.var(0)
+    error = np.sqrt(total / keys)
+    assert np.all(np.abs(values.mean(0) - means.mean(0)) < 4 * error)
+    assert np.all(values.var(0) < 2 * total)
+    assert np.all(values.var(0) > total / 2)
+    scales = [float(alpha.path.posterior.outputscale[0]) for alpha in drawn]
+    counts = [scales.count(a) for a in (1.0, 4.0, 0.5)]
+    assert sum(counts) == keys
+    assert min(counts) > 40 - 4 * math.sqrt(120 * 2 / 9)
+
+
+def test_a_path_of_the_engine() -> None:
+    """One of the drawn paths, unchanged, the same for the same key and another for another."""
+    posterior = condition(HYPERS, X, Y)
+    paths = gp_paths.sample(make_key(5), posterior, paths=4, features=64)
+    every = np.asarray(jax.jit(gp_paths.Paths.at)(paths, jnp.asarray(Q))).reshape(-1, len(Q))
+    chosen = set()
+    for seed in range(12):
+        given = Context(posterior, Cube.box(D), jnp.asarray(Q), make_key(seed), paths)
+        values = build_ts(given)(Q)
+        same = np.flatnonzero(np.all(np.abs(every - values) < 1e-9, axis=1))
+        assert len(same) == 1
+        chosen.add(int(same[0]))
+    assert len(chosen) > 4
+    with pytest.raises(ValueError, match="needs sample paths"):
+        build_ts(context())
+
+
+@pytest.mark.parametrize("name", ["pi", "ucb", "mean", "ts"])
+def test_slope_against_central_differences(name: str) -> None:
+    posterior = condition(HYPERS, X, Y)
+    alpha: Acquisition = {"pi": pi, "ucb": ucb, "mean": mean, "ts": ts}[name](posterior)  # type: ignore[operator]
+
+    @jax.jit
+    def both(alpha: Acquisition, points: jax.Array, direction: jax.Array) -> tuple[jax.Array, ...]:
+        tangent = jnp.broadcast_to(direction, points.shape)
+        _, slope = jax.jvp(alpha.evaluate, (points,), (tangent,))
+        up, down = (alpha.evaluate(points + s * STEP * direction) for s in (1, -1))
+        return slope, (up - down) / (2 * STEP)
+
+    for direction in np.eye(D):
+        exact, numeric = both(alpha, jnp.asarray(Q), jnp.asarray(direction))
+        np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", list(CONTROLS))
+def test_controls_are_legal_differ_and_repeat_by_stream(name: str) -> None:
+    control, stream = CONTROLS[name], Stream.of(3)
+    points = np.array([control(stream, MIXED, i) for i in range(40)])
+    np.testing.assert_allclose(points, np.asarray(MIXED.snap(jnp.asarray(points))), atol=1e-12)
+    assert len(np.unique(points[:, 0])) == 40
+    np.testing.assert_array_equal(points[17], control(stream, MIXED, 17))
+    assert np.max(np.abs(points[17] - control(Stream.of(4), MIXED, 17))) > 1e-6
+
+
+def test_controls_fill_the_cube() -> None:
+    """Uniform marginals for both; the Sobol points are far more even, also past 1,024."""
+    box = Cube.box(2)
+    drawn = {
+        name: np.array([control(Stream.of(0), box, i) for i in range(1000, 1064)])
+        for name, control in CONTROLS.items()
+    }
+    assert stats.kstest(drawn["random"].ravel(), "uniform").pvalue > 0.01
+    even = {name: stats.qmc.discrepancy(points) for name, points in drawn.items()}
+    assert even["sobol"] < even["random"] / 2
