@@ -17,8 +17,10 @@ from optpair.acquisition.ei import build as build_logei
 from optpair.acquisition.ei import logei
 from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.jes import jes
+from optpair.acquisition.pes import build as build_pes
+from optpair.acquisition.pes import pes
 
-__all__ = ["REGISTRY", "Acquisition", "Context", "Entry", "jes", "logei"]
+__all__ = ["REGISTRY", "Acquisition", "Context", "Entry", "jes", "logei", "pes"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ REGISTRY: Mapping[str, Entry] = MappingProxyType(
         "jes": Entry(build_jes, "Joint Entropy Search, truncation by moment matching"),
         "jes-exact": Entry(
             partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature"
+        ),
+        "pes": Entry(
+            build_pes, "Predictive Entropy Search: the maximiser alone, by expectation propagation"
         ),
         "logei": Entry(
             build_logei,
