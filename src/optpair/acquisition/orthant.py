@@ -21,11 +21,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from optpair.acquisition.normal import truncated_moments
+from optpair.acquisition.normal import Reals, truncated_moments
 
 DAMPING = 0.9  # the share of an update that is taken
 SWEEPS = 60
 TOLERANCE = 1e-7
+FURTHEST = 100.0  # standard deviations that a cavity is taken to lie below zero, at most
+SMALLEST = 1e-14  # of a variance of V: below this a variance of q is round-off
 
 
 class Sites(NamedTuple):
@@ -44,11 +46,13 @@ class _State(NamedTuple):
     covariance: Array
 
 
-def match_site(
-    mean: Float[Array, "..."], variance: Float[Array, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """τ and ν of (E1) for a cavity of that mean and variance; neither cancels nor goes negative."""
-    beta = mean / jnp.sqrt(variance)
+def match_site(mean: Reals, variance: Reals) -> tuple[Reals, Reals]:
+    """τ and ν of (E1) for a cavity of that mean and variance; neither cancels nor goes negative.
+
+    β is floored at −100: a cavity further on the wrong side contradicts the truncation, and is
+    pulled no harder than that.
+    """
+    beta = jnp.maximum(mean / jnp.sqrt(variance), -FURTHEST)
     moments = truncated_moments(beta)
     precision = moments.lost / (variance * moments.variance)
     pull = jnp.where(
@@ -77,7 +81,7 @@ def propagate(
     def visit(i: Array, state: _State) -> _State:
         column, centre = state.covariance[..., i], state.mean[..., i]
         variance, precision, shift = column[..., i], state.precision[..., i], state.shift[..., i]
-        variance = jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
+        variance = jnp.maximum(variance, SMALLEST * prior[..., i])
         # A cavity is never wider than V: below that, what is left is round-off.
         left = jnp.maximum(1 - precision * variance, variance / prior[..., i])
         matched = match_site((centre - variance * shift) / left, variance / left)
@@ -98,7 +102,8 @@ def propagate(
         new: _State = jax.lax.fori_loop(0, k, visit, old)
         before = jnp.diagonal(old.covariance, axis1=-2, axis2=-1)
         after = jnp.diagonal(new.covariance, axis1=-2, axis2=-1)
-        moved = jnp.abs(new.mean - old.mean) / jnp.sqrt(jnp.abs(before))
+        before = jnp.maximum(before, SMALLEST * prior)
+        moved = jnp.abs(new.mean - old.mean) / jnp.sqrt(before)
         each = jnp.maximum(moved, jnp.abs(after / before - 1))
         going = change > tolerance
 

@@ -21,7 +21,7 @@ by moment matching:
 Each step only takes variance away, so that no gain is negative.
 
 Where this differs from Hernández-Lobato et al. (2014):
-- Off-diagonal entries of the Hessian are left free. They were fixed at the path's values there: that
+- Off-diagonal entries of the Hessian are left free. There they are fixed at the path's values: that
   is knowledge of the path beyond x*, and would be counted as if x* had told it.
 - (P2) compares two values of f, so that noise is dealt with by the GP; there the noisy max y is
   compared with f(x*), as if its noise were new. Without noise the two agree.
