@@ -15,12 +15,14 @@ from typing import Literal
 from optpair.acquisition.base import Acquisition, Context
 from optpair.acquisition.ei import build as build_logei
 from optpair.acquisition.ei import logei
+from optpair.acquisition.es import build as build_es
+from optpair.acquisition.es import es
 from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.jes import jes
 from optpair.acquisition.pes import build as build_pes
 from optpair.acquisition.pes import pes
 
-__all__ = ["REGISTRY", "Acquisition", "Context", "Entry", "jes", "logei", "pes"]
+__all__ = ["REGISTRY", "Acquisition", "Context", "Entry", "es", "jes", "logei", "pes"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ REGISTRY: Mapping[str, Entry] = MappingProxyType(
         ),
         "pes": Entry(
             build_pes, "Predictive Entropy Search: the maximiser alone, by expectation propagation"
+        ),
+        "es": Entry(
+            build_es, "Entropy Search on representer points, by Monte Carlo", needs="nothing"
         ),
         "logei": Entry(
             build_logei,
