@@ -41,7 +41,7 @@ from optpair.maximize import screen
 from optpair.runtime import compiled, double, make_key, pytree
 
 REPRESENTERS = 32
-DRAWS = 768  # over all sets and fantasies
+DRAWS = 384  # over all sets and fantasies
 FEWEST, MOST = 16, 256  # of them, for one set and fantasy
 OUTCOMES = 5
 TEMPERATURE = 0.25
@@ -81,26 +81,23 @@ class ES(Acquisition):
         gamma = 1 / (total * (1 + jnp.sqrt(jnp.maximum(1 - rho2, CLOSEST))))  # (S1)
         back = gamma[:, None] * (jnp.swapaxes(self.mixed, 1, 2) @ c)  # (M, S, q)
 
-        def of_set(args: tuple[Array, ...]) -> Array:
-            c, total, back, draws, temperature = args
-            centre = draws[:, None] / temperature[:, None, None, None]  # (F, 1, S, R)
-            c = c.T[None, :, None] / temperature[:, None, None, None]  # (F, q, 1, R)
+        def of_one(args: tuple[Array, ...]) -> Array:
+            """The gain under one set and fantasy."""
+            c, root, back, draws, temperature = args
+            direction, centre = (c / temperature).T[:, None], draws / temperature
 
-            def add(
-                sums: tuple[Array, Array], node: tuple[Array, Array]
-            ) -> tuple[tuple[Array, Array], None]:
-                xi, weight = node
-                move = (xi / jnp.sqrt(total) - back).T[None, :, :, None]  # (1, q, S, 1)
-                p = jnp.mean(jax.nn.softmax(centre + c * move, -1), 2)  # (S2), (S3)
-                return (sums[0] + weight * p, sums[1] + weight * _entropy(p)), None
+            def chances(xi: Array) -> Array:
+                move = (xi / root - back).T[..., None]  # (q, S, 1)
+                return jnp.mean(jax.nn.softmax(centre + direction * move, -1), 1)  # (S2), (S3)
 
-            shape = (draws.shape[0], c.shape[1])
-            start = (jnp.zeros((*shape, draws.shape[2])), jnp.zeros(shape))
-            (p, after), _ = jax.lax.scan(add, start, (self.outcomes, self.weights))
-            return jnp.mean(_entropy(p) - after, 0)  # (S4)
+            p = jax.lax.map(chances, self.outcomes)  # (K, q, R)
+            before = _entropy(jnp.tensordot(self.weights, p, 1))
+            return before - self.weights @ _entropy(p)  # (S4)
 
-        gains = jax.lax.map(of_set, (c, total, back, self.draws, self.temperature))
-        return jnp.mean(gains, 0)
+        M, F, S, R = self.draws.shape
+        own = [jnp.repeat(v, F, 0) for v in (c, jnp.sqrt(total), back)]
+        draws, temperature = self.draws.reshape(M * F, S, R), self.temperature.reshape(-1)
+        return jnp.mean(jax.lax.map(of_one, (*own, draws, temperature)), 0)
 
 
 def _entropy(p: Float[Array, "*b R"]) -> Float[Array, "*b"]:
@@ -115,6 +112,8 @@ def _representers(
 
     The largest of log EI plus Gumbel noise are such a draw.
     """
+    if count == len(points):
+        return points
     at_data = posterior.means(posterior.covariance(posterior.X))
     incumbent = jnp.max(jnp.where(posterior.mask, at_data, -jnp.inf), -1)[..., None]
     floor = SMALLEST * posterior.outputscale[:, None]
@@ -207,7 +206,9 @@ def es(
     d = np.shape(posterior.X)[1]
     if given.ndim != 2 or given.shape[1] != d or len(given) == 0:
         raise ValueError(f"points must have shape (N, {d}), not {given.shape}")
-    for name, value in (("representers", representers), ("outcomes", outcomes)):
+    draws = _draws(posterior) if draws is None else draws
+    counts = {"representers": representers, "draws": draws, "outcomes": outcomes}
+    for name, value in counts.items():
         if value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
     return _compiled(
@@ -215,7 +216,7 @@ def es(
         posterior,
         jnp.asarray(given),
         min(representers, len(given)),
-        _draws(posterior) if draws is None else draws,
+        draws,
         outcomes,
         temperature,
     )
