@@ -1,7 +1,8 @@
 """Acquisition functions, one idea a file, and their registry.
 
-`jes(posterior, stars)` and `logei(posterior)` return functions of points (q, d) -> (q,). The
-registry names those that `Optimizer(acquisition=…)` takes.
+`jes(posterior, stars)`, `pes(posterior, stars)`, `es(posterior, points)` and `logei(posterior)`
+return functions of points (q, d) -> (q,). The registry names those that `Optimizer(acquisition=…)`
+takes.
 """
 
 from __future__ import annotations
