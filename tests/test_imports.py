@@ -42,6 +42,7 @@ INSIDE = {
     "gp": {
         "kernels": set(),
         "mixture": set(),
+        "derivatives": {"kernels"},
         "priors": {"kernels"},
         "posterior": {"kernels", "priors"},
         "inference": {"kernels", "priors", "posterior"},
@@ -50,7 +51,7 @@ INSIDE = {
 }
 """What a module of a package may import of its own package."""
 
-SHARED = {"base", "normal", "truncation"}
+SHARED = {"base", "normal", "orthant", "truncation"}
 """The modules of `acquisition` that its ideas, one a file, may import; in this order."""
 
 
@@ -100,7 +101,7 @@ def imported(source: str, package: str) -> list[tuple[str, bool]]:
 def inside_allowed(package: str, name: str) -> set[str]:
     """The modules of its own package that a module may import."""
     if package == "acquisition":
-        order = ["normal", "truncation", "base"]
+        order = ["normal", "orthant", "truncation", "base"]
         return set(order[: order.index(name)]) if name in SHARED else set(SHARED)
     modules = INSIDE.get(package)
     if modules is None:

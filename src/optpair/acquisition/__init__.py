@@ -21,6 +21,8 @@ from optpair.acquisition.base import Acquisition, Context
 from optpair.acquisition.ei import build as build_ei
 from optpair.acquisition.ei import build_noisy as build_nei
 from optpair.acquisition.ei import ei, logei, nei
+from optpair.acquisition.es import build as build_es
+from optpair.acquisition.es import es
 from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.jes import jes
 from optpair.acquisition.kg import build as build_kg
@@ -30,6 +32,8 @@ from optpair.acquisition.mean import mean
 from optpair.acquisition.mes import build as build_mes
 from optpair.acquisition.mes import build_gumbel as build_mes_gumbel
 from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, rmes
+from optpair.acquisition.pes import build as build_pes
+from optpair.acquisition.pes import pes
 from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.pi import pi
 from optpair.acquisition.ts import build as build_ts
@@ -48,6 +52,7 @@ __all__ = [
     "Entry",
     "Values",
     "ei",
+    "es",
     "gibbon",
     "gumbel_maxima",
     "jes",
@@ -56,6 +61,7 @@ __all__ = [
     "mean",
     "mes",
     "nei",
+    "pes",
     "pi",
     "rmes",
     "ts",
@@ -106,6 +112,12 @@ REGISTRY: Mapping[str, Entry] = MappingProxyType(
         "rmes": Entry(
             partial(build_mes, form="exact"),
             "Max-value Entropy Search with noise by quadrature, f* from sample paths",
+        ),
+        "pes": Entry(
+            build_pes, "Predictive Entropy Search: the maximiser alone, by expectation propagation"
+        ),
+        "es": Entry(
+            build_es, "Entropy Search on representer points, by Monte Carlo", needs="nothing"
         ),
         "ei": Entry(
             partial(build_ei, log=False),

@@ -86,6 +86,16 @@ def correlation(kernel: Kernel, r2: Float[Array, ...]) -> Float[Array, ...]:
     return _matern52(r2) if kernel == "matern52" else jnp.exp(-r2 / 2)
 
 
+def correlation_derivatives(
+    kernel: Kernel, r2: Float[Array, ...]
+) -> tuple[Float[Array, ...], Float[Array, ...], Float[Array, ...]]:
+    """h(r²), h′(r²) and h″(r²), the last with a derivative that is right in x, also at r = 0."""
+    if kernel == "matern52":
+        return _matern52(r2), _matern52_first(r2), _matern52_second(r2)
+    h = jnp.exp(-r2 / 2)
+    return h, -h / 2, h / 4
+
+
 def squared_distance(
     Z: Float[Array, "... n D"], Y: Float[Array, "... m D"]
 ) -> Float[Array, "... n m"]:
