@@ -5,6 +5,7 @@ Everything heavy is imported when a command runs, so that `--help` answers at on
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -133,7 +134,9 @@ def regret(
 @bench.command()
 def speed(
     d: Annotated[list[int], typer.Option(min=1, help="Dimensions; repeat for more.")] = [6],  # noqa: B006
-    n: Annotated[int, typer.Option(min=2, help="Told trials when timing begins.")] = 100,
+    n: Annotated[
+        list[int], typer.Option(min=2, help="Told trials when timing begins; repeat for more.")
+    ] = [100],  # noqa: B006
     sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
     pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
     candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
@@ -146,6 +149,9 @@ def speed(
         bool, typer.Option("--peers", help="Optuna and BoTorch beside it (see `make peers`).")
     ] = False,
     cold: Annotated[bool, typer.Option(help="Also time the first ask of a new process.")] = True,
+    study: Annotated[
+        int, typer.Option(min=0, help="Also time whole studies of so many instant evaluations.")
+    ] = 0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Cores for everything; all by default.")
     ] = None,
@@ -159,21 +165,19 @@ def speed(
             raise typer.Exit(cores.rerun(threads))
         from optpair.bench import speed as module
 
-        module.main(
-            module.Plan(
-                dimensions=tuple(d),
-                n=n,
-                sets=sets,
-                pairs=pairs,
-                candidates=candidates,
-                method=method,
-                repeats=repeats,
-                paper=paper,
-                peers=peers,
-                cold=cold,
-            ),
-            json,
+        plan = module.Plan(
+            sets=sets,
+            pairs=pairs,
+            candidates=candidates,
+            method=method,
+            repeats=repeats,
+            paper=paper,
+            peers=peers,
+            cold=cold,
+            study=study,
         )
+        plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
+        module.main(plans, json)
     except (OSError, ValueError) as error:
         _fail(str(error))
 

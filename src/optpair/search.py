@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from optpair.history import LARGEST, Direction, Trial, as_number
 from optpair.optimizer import Optimizer, Recommendation
@@ -248,6 +246,15 @@ def _evaluate(
 @contextmanager
 def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], None]]:
     """A progress bar that shows the best observed value, on standard error."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     progress = Progress(
         TextColumn("optpair"),
         BarColumn(),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from optpair.bench import cores, peers, speed, tasks
+from optpair.bench import cores, limits, peers, speed, tasks
+from optpair.settings import Settings
 
 
 def text(renderable: object) -> str:
@@ -40,8 +41,8 @@ def test_unknown_method() -> None:
 
 
 def test_a_tiny_measurement() -> None:
-    plan = speed.Plan(n=5, sets=1, pairs=2, candidates=32, repeats=2, paper=True)
-    timing = speed.warm(plan, 2)
+    plan = speed.Plan(2, n=5, sets=1, pairs=2, candidates=32, repeats=2, paper=True)
+    timing = speed.warm(plan)
     assert len(timing.seconds) == 2
     assert {"condition", "pairs", "maximise"} <= set(timing.stages)
     assert sum(timing.stages.values()) <= 1.5 * timing.median
@@ -77,3 +78,23 @@ def test_pinned_processes_get_the_chosen_core() -> None:
 def test_more_cores_than_there_are() -> None:
     with pytest.raises(ValueError, match="cores are available"):
         cores.rerun(10_000)
+
+
+def test_limits_count_every_stage_and_grow_with_the_work() -> None:
+    rates = limits.Rates(product=1e-11, factor=1e-10, kernel=1e-9, feature=2e-9, gain=2e-8)
+    small, large = (limits.stages(Settings(), 6, n, rates) for n in (60, 120))
+    assert set(small) == {"hyperparameters", "condition", "pairs", "maximise"}
+    assert all(0 < small[name] < large[name] for name in small)
+    # Factorisations are cubic: 128 rows against 64.
+    assert 4 < large["condition"] / small["condition"] < 8
+    twice = limits.stages(Settings(moves=8), 6, 60, rates)
+    assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
+    shown = text(speed.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small))
+    assert "limit" in shown
+    assert "whole ask" in shown
+
+
+def test_rates_are_those_of_a_computer() -> None:
+    rates = limits.measure(32, 2)
+    for rate in vars(rates).values():
+        assert 1e-13 < rate < 1e-6

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from optpair.acquisition import NAMES
-from optpair.bench import cores, peers
+from optpair.bench import cores, limits, peers
 from optpair.bench.methods import unit_space
 from optpair.bench.regret import versions
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
+from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
 from optpair.settings import Settings
@@ -45,12 +47,46 @@ from optpair.bench.speed import cold_ask
 cold_ask(imported, sys.argv[1])
 """
 
+_OBJECTIVE = """
+import json, random, sys
+plan = json.loads(sys.argv[1])
+noise = random.Random(0)
+names = [f"x{i}" for i in range(plan["dimensions"])]
+def objective(params):
+    return sum((params[name] - 0.3) ** 2 for name in names) + 0.05 * noise.gauss(0, 1)
+"""
+
+_STUDY = (
+    _OBJECTIVE
+    + """
+import optpair
+space = optpair.Space({name: optpair.Float(0, 1) for name in names})
+optimizer = optpair.Optimizer(space, seed=0, acquisition=plan["method"])
+for _ in range(plan["study"]):
+    trial = optimizer.ask()
+    optimizer.tell(trial, objective(trial.params))
+"""
+)
+
+_OPTUNA_STUDY = (
+    _OBJECTIVE
+    + """
+import optuna
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+study = optuna.create_study(sampler=optuna.samplers.GPSampler(seed=0))
+space = {name: optuna.distributions.FloatDistribution(0, 1) for name in names}
+for _ in range(plan["study"]):
+    trial = study.ask(space)
+    study.tell(trial, objective(trial.params))
+"""
+)
+
 
 @dataclass(frozen=True)
 class Plan:
     """What to measure. None means the library's default or, in the paper's setting, the paper's."""
 
-    dimensions: tuple[int, ...] = (6,)
+    dimensions: int = 6
     n: int = 100
     sets: int | None = None
     pairs: int | None = None
@@ -60,6 +96,7 @@ class Plan:
     paper: bool = False
     peers: bool = False
     cold: bool = True
+    study: int = 0
 
     def __post_init__(self) -> None:
         if self.method not in NAMES:
@@ -128,9 +165,9 @@ def optimizer(plan: Plan, task: Task, points: int) -> Optimizer:
     return opt
 
 
-def warm(plan: Plan, dimensions: int) -> Timing:
+def warm(plan: Plan) -> Timing:
     """Time the library's asks."""
-    task = gp_sample(dimensions)
+    task = gp_sample(plan.dimensions)
     opt = optimizer(plan, task, max(plan.n - WARM, 1))
     seconds: list[float] = []
     stages: list[dict[str, float]] = []
@@ -143,40 +180,63 @@ def warm(plan: Plan, dimensions: int) -> Timing:
         opt.tell(trial, task.observe(x, plan.n + index))
     names = dict.fromkeys(name for stage in stages for name in stage)
     medians = {k: float(np.median([s.get(k, 0.0) for s in stages[WARM:]])) for k in names}
-    return Timing(f"optpair {plan.method}", dimensions, seconds[WARM:], medians)
+    return Timing(f"optpair {plan.method}", plan.dimensions, seconds[WARM:], medians)
 
 
 def cold_ask(imported: float, arguments: str) -> None:
     """In a new process: time the first ask that uses the model, and print it as JSON."""
-    given = json.loads(arguments)
-    dimensions = given.pop("d")
-    plan = Plan(**given)
-    opt = optimizer(plan, gp_sample(dimensions), plan.n)
+    plan = Plan(**json.loads(arguments))
+    opt = optimizer(plan, gp_sample(plan.dimensions), plan.n)
     begin = time.perf_counter()
     opt.ask()
     first = time.perf_counter() - begin
-    print(json.dumps({"import": imported, "first ask": first}))
+    print(json.dumps({"import": imported, "first ask": first, "peak MB": _peak()}))
 
 
-def cold(plan: Plan, dimensions: int, *, empty_cache: bool) -> dict[str, float]:
-    """Time a new process, with the disk cache of compiled code as it is or with an empty one."""
-    arguments = json.dumps(asdict(plan) | {"d": dimensions})
+def _peak() -> float:
+    """The most memory that this process has held, in MB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def in_new_process(script: str, plan: Plan, *, empty_cache: bool) -> str:
+    """What a script prints, with the cache of compiled code as it is or with an empty one."""
     environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         if empty_cache:
-            environment["JAX_COMPILATION_CACHE_DIR"] = folder
-            environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
-            environment["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-        command = [sys.executable, "-c", _COLD, arguments]
+            environment["XDG_CACHE_HOME"] = folder
+            environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+        command = [sys.executable, "-c", script, json.dumps(asdict(plan))]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise OSError(f"the cold process failed: {done.stderr.strip().splitlines()[-1:]}")
-    seconds: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        raise OSError(f"the new process failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+def cold(plan: Plan, *, empty_cache: bool) -> dict[str, float]:
+    """Time the imports and the first ask of a new process."""
+    printed = in_new_process(_COLD, plan, empty_cache=empty_cache)
+    seconds: dict[str, float] = json.loads(printed.splitlines()[-1])
     return seconds
 
 
-def peer(entry: peers.Entry, plan: Plan, dimensions: int) -> Timing:
+def studies(plan: Plan) -> dict[str, float]:
+    """Seconds of whole studies of instant evaluations, each in a new process, imports included."""
+    runs = {"optpair": (_STUDY, False), "optpair, empty cache": (_STUDY, True)}
+    if plan.peers and not peers.missing():
+        runs["Optuna GPSampler"] = (_OPTUNA_STUDY, False)
+    in_new_process(_STUDY, plan, empty_cache=False)  # fills the cache
+    seconds = {}
+    for name, (script, empty) in runs.items():
+        begin = time.perf_counter()
+        in_new_process(script, plan, empty_cache=empty)
+        seconds[name] = time.perf_counter() - begin
+    return seconds
+
+
+def peer(entry: peers.Entry, plan: Plan) -> Timing:
     """Time another library's asks on the same history."""
+    dimensions = plan.dimensions
     task = gp_sample(dimensions)
     study = entry.build(*told(task, max(plan.n - entry.warm, 1)))
     seconds: list[float] = []
@@ -188,50 +248,63 @@ def peer(entry: peers.Entry, plan: Plan, dimensions: int) -> Timing:
     return Timing(entry.name, dimensions, seconds[entry.warm :])
 
 
-def main(plan: Plan, out: Path | None = None) -> None:
-    """Measure, print tables and write the numbers."""
+def main(plans: Sequence[Plan], out: Path | None = None) -> None:
+    """Measure one plan after the other, print tables and write the numbers."""
     console = Console()
-    absent = peers.missing() if plan.peers else []
+    wanted = any(plan.peers for plan in plans)
+    absent = peers.missing() if wanted else []
     if absent:
         console.print(f"No peers: {', '.join(absent)} not installed. To have them: {peers.HOW_TO}")
-    elif plan.peers and not peers.has_greenlet():
+    elif wanted and not peers.has_greenlet():
         console.print("Optuna's GPSampler is slower without greenlet, which is not installed")
     report: dict[str, Any] = {
-        "plan": asdict(plan),
-        "settings": asdict(plan.settings),
         "cores": len(cores.available()),
         "machine": f"{platform.system()} {platform.machine()}",
         "versions": versions() | peers.versions(),
-        "asks": [],
-        "cold": [],
+        "plans": [],
     }
-    for dimensions in plan.dimensions:
-        timings = [warm(plan, dimensions)]
-        console.print(_title(plan, dimensions), style="bold")
-        console.print(stage_table(timings[0]))
-        task = gp_sample(dimensions)
-        known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
-        for entry in peers.entries(plan.paper, known) if plan.peers and not absent else []:
-            with console.status(entry.name):
-                timings.append(peer(entry, plan, dimensions))
-            console.print(f"{entry.name}: {timings[-1].median:.3f} s")
-        console.print(ask_table(plan, timings))
-        report["asks"] += [asdict(timing) | {"median": timing.median} for timing in timings]
-        if plan.cold:
-            caches = {"as it is": False, "empty": True}
-            first = {k: cold(plan, dimensions, empty_cache=v) for k, v in caches.items()}
-            console.print(cold_table(first))
-            report["cold"] += [{"d": dimensions, "cache": k} | v for k, v in first.items()]
+    for plan in plans:
+        report["plans"].append(one(plan, console, with_peers=plan.peers and not absent))
         if out is not None:
             out.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def _title(plan: Plan, dimensions: int) -> str:
+def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
+    """Measure one plan, print its tables, and return its numbers."""
+    timings = [warm(plan)]
+    report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
+    console.print(_title(plan), style="bold")
+    least = {}
+    if not plan.paper and plan.method == "jes":
+        rates = limits.measure(padded_size(plan.n), plan.settings.sets)
+        least = limits.stages(plan.settings, plan.dimensions, plan.n, rates)
+        report["limits"] = least
+    console.print(stage_table(timings[0], least))
+    task = gp_sample(plan.dimensions)
+    known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
+    for entry in peers.entries(plan.paper, known) if with_peers else []:
+        with console.status(entry.name):
+            timings.append(peer(entry, plan))
+        console.print(f"{entry.name}: {timings[-1].median:.3f} s")
+    console.print(ask_table(plan, timings))
+    report["asks"] = [asdict(timing) | {"median": timing.median} for timing in timings]
+    if plan.cold:
+        caches = {"as it is": False, "empty": True}
+        report["cold"] = {k: cold(plan, empty_cache=v) for k, v in caches.items()}
+        console.print(cold_table(report["cold"]))
+    if plan.study:
+        report["studies"] = studies(plan)
+        console.print(study_table(plan, report["studies"]))
+    return report
+
+
+def _title(plan: Plan) -> str:
     s, count = plan.settings, len(cores.available())
     model = "given" if plan.paper else "sampled"
+    candidates = s.candidates or CANDIDATES_BESIDE_PAIRS
     return (
-        f"{dimensions}-D, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
-        f"{s.candidates} candidates, {_count(s.starts, 'start')}, {_count(count, 'core')}"
+        f"{plan.dimensions}-D, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
+        f"{candidates} candidates, {_count(s.starts, 'start')}, {_count(count, 'core')}"
     )
 
 
@@ -239,17 +312,22 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def stage_table(timing: Timing) -> Table:
-    """Where an ask spends its time."""
+def stage_table(timing: Timing, least: Mapping[str, float] | None = None) -> Table:
+    """Where an ask spends its time and, where it is known, what its arithmetic alone would take."""
+    least = least or {}
     table = Table(title="Stages of a warm ask")
     names = [*STAGES, *(name for name in timing.stages if name not in STAGES)]
     shown = {name: timing.stages[name] for name in names if name in timing.stages}
     shown["other"] = max(timing.median - sum(shown.values()), 0.0)
     table.add_column("stage")
-    table.add_column("ms", justify="right")
-    table.add_column("share", justify="right")
+    for heading in ("ms", "share", *(("limit", "ratio") if least else ())):
+        table.add_column(heading, justify="right")
+    bounds = dict(least) | ({"whole ask": sum(least.values())} if least else {})
     for name, seconds in (shown | {"whole ask": timing.median}).items():
-        table.add_row(name, f"{1e3 * seconds:.1f}", f"{seconds / timing.median:.0%}")
+        cells = [name, f"{1e3 * seconds:.1f}", f"{seconds / timing.median:.0%}"]
+        if name in bounds:
+            cells += [f"{1e3 * bounds[name]:.1f}", f"{seconds / bounds[name]:.1f}"]
+        table.add_row(*cells)
     return table
 
 
@@ -271,12 +349,24 @@ def ask_table(plan: Plan, timings: Sequence[Timing]) -> Table:
     return table
 
 
-def cold_table(first: dict[str, dict[str, float]]) -> Table:
+def cold_table(first: Mapping[str, Mapping[str, float]]) -> Table:
     """The first ask of a new process."""
-    table = Table(title="Seconds in a new process")
+    table = Table(title="A new process, seconds")
     table.add_column("cache of compiled code")
-    for heading in ("import", "first ask"):
+    for heading in ("import", "first ask", "peak MB"):
         table.add_column(heading, justify="right")
-    for name, seconds in first.items():
-        table.add_row(name, f"{seconds['import']:.2f}", f"{seconds['first ask']:.2f}")
+    for name, numbers in first.items():
+        times = [f"{numbers[k]:.2f}" for k in ("import", "first ask")]
+        table.add_row(name, *times, f"{numbers['peak MB']:.0f}")
+    return table
+
+
+def study_table(plan: Plan, seconds: Mapping[str, float]) -> Table:
+    """Whole studies, from process start to end."""
+    table = Table(title=f"A whole study of {plan.study} instant evaluations, seconds")
+    table.add_column("library")
+    for heading in ("seconds", "ratio"):
+        table.add_column(heading, justify="right")
+    for name, value in seconds.items():
+        table.add_row(name, f"{value:.1f}", f"{value / seconds['optpair']:.1f}")
     return table

@@ -24,10 +24,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from blackjax.diagnostics import potential_scale_reduction
-from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
-from blackjax.mcmc.metrics import gaussian_euclidean
-from blackjax.mcmc.trajectory import static_integration
 from jaxtyping import Array, Bool, Float, Int
 from scipy.special import softmax
 
@@ -92,6 +88,8 @@ class Mixing:
     @double
     def rhat(self) -> float:
         """The largest potential scale reduction over the last draws."""
+        from blackjax.diagnostics import potential_scale_reduction
+
         return float(jnp.max(potential_scale_reduction(self.recent, chain_axis=0, sample_axis=1)))
 
     @property
@@ -192,7 +190,13 @@ def _move(
     *,
     model: Model,
 ) -> Moved:
-    """One HMC transition of each chain; `momentum` and `coin` are standard normal and uniform."""
+    """One HMC transition of each chain; `momentum` and `coin` are standard normal and uniform.
+
+    BlackJAX is imported to trace this: a process that loads it compiled does without.
+    """
+    from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
+    from blackjax.mcmc.metrics import gaussian_euclidean
+    from blackjax.mcmc.trajectory import static_integration
 
     def density(theta: Array) -> Array:
         return log_posterior(theta, data, model, temper)

@@ -1,0 +1,102 @@
+"""What a warm ask would take if it did nothing but its arithmetic, at this machine's rates.
+
+The rates are measured first, on the cores in use: matrix products, factorisations, and the
+elementary functions of a kernel, of a path's features and of a truncated normal. Each stage's
+operations are counted from its shapes; the ratio of its time to theirs says what is left to gain.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optpair.acquisition.truncation import moment_matched_gain
+from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
+from optpair.gp import kernels
+from optpair.gp.inference import LEAPFROGS
+from optpair.gp.paths import cos_sin
+from optpair.gp.posterior import inverse_lower
+from optpair.pairs import ANCHORS, GROUPS
+from optpair.runtime import double
+from optpair.settings import Settings
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds an operation."""
+
+    product: float  # a multiplication with its addition, in a matrix product
+    factor: float  # one of n³/3 multiplications of a Cholesky factor, and of its inverse
+    kernel: float  # an entry of a kernel matrix, from its squared distance
+    feature: float  # a cosine with its sine
+    gain: float  # a truncation gain
+
+
+def _fastest(function: Callable[..., Any], *args: Any, repeats: int = 9) -> float:
+    run = jax.jit(function)
+    jax.block_until_ready(run(*args))  # type: ignore[no-untyped-call]
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        jax.block_until_ready(run(*args))  # type: ignore[no-untyped-call]
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+@double
+def measure(rows: int, sets: int) -> Rates:
+    """The rates, at the sizes that an ask works with."""
+    rng = np.random.default_rng(0)
+    A = jnp.asarray(rng.normal(size=(sets, rows, rows)))
+    K = A @ jnp.swapaxes(A, 1, 2) + rows * jnp.eye(rows)
+    block = jnp.asarray(rng.uniform(size=(64, 1024)))
+    each = block.size
+    return Rates(
+        product=_fastest(lambda a, b: a @ b, A, K) / (sets * rows**3),
+        factor=_fastest(lambda K: inverse_lower(jnp.linalg.cholesky(K)), K)
+        / (2 * sets * rows**3 / 3),
+        kernel=_fastest(lambda r2: kernels.correlation("matern52", r2), block) / each,
+        feature=_fastest(lambda t: sum(cos_sin(t)), block) / each,
+        gain=_fastest(lambda b: moment_matched_gain(b, b, b), block) / each,
+    )
+
+
+def stages(settings: Settings, dimensions: int, n: int, rates: Rates) -> dict[str, float]:
+    """Seconds of arithmetic in each stage of a warm ask with sampled hyperparameters."""
+    rows, M, P, d = padded_size(n), settings.sets, settings.pairs, dimensions
+    F, steps = settings.features // 2, settings.steps + 1
+
+    def gram(points: int, others: int) -> float:
+        return points * others * (d * rates.product + rates.kernel)
+
+    likelihood = gram(rows, rows) + rows**3 / 3 * rates.factor
+    # The slope needs the factor's inverse and its product with itself, and each entry once more.
+    slope = likelihood + rows**3 / 3 * (rates.factor + rates.product) + gram(rows, rows)
+    hyperparameters = M * likelihood + settings.moves * (LEAPFROGS + 1) * slope
+
+    whiten = rows**2 / 2 * rates.product  # C⁻¹ is triangular
+    condition = M * (gram(rows, rows) + 2 * rows**3 / 3 * rates.factor)
+
+    screened = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
+    feature = F * (d * rates.product + rates.feature)
+    at_all = feature + P * (2 * F + rows) * rates.product + gram(1, rows)
+    climbing = feature + (2 * F + rows) * rates.product + gram(1, rows)
+    climbs = P * 2 * GROUPS * steps * 2 * climbing
+    pairs = M * (screened * at_all + rows * at_all + climbs)
+
+    asked = settings.candidates or CANDIDATES_BESIDE_PAIRS
+    candidates = asked + max(asked // 4, ANCHORS) + M * P
+    gains = gram(1, rows) + whiten + P * (2 * rows * rates.product + rates.gain) + gram(1, P)
+    maximise = M * (candidates + 2 * settings.starts * steps) * gains
+    return {
+        "hyperparameters": hyperparameters,
+        "condition": condition,
+        "pairs": pairs,
+        "maximise": maximise,
+    }
