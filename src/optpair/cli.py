@@ -344,5 +344,57 @@ def speed(
         _fail(str(error))
 
 
+@bench.command()
+def soak(
+    sampler: Annotated[str, typer.Option(help="sobol, random, or an acquisition function.")] = (
+        "sobol"
+    ),
+    storage: Annotated[
+        str | None, typer.Option(help="A storage's URL; an SQLite file in --folder by default.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where files go; temporary if none.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 4,
+    kills: Annotated[int, typer.Option(min=0, help="How often one of them is killed.")] = 50,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials after the last kill.")] = 20,
+    longest: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between two kills, at most.")
+    ] = 0.1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="An evaluation takes.")] = 0.01,
+    stale_after: Annotated[float, typer.Option(min=0.1, help="Seconds without a beat.")] = 1.0,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the kills.")] = 0,
+) -> None:
+    """Kill workers of a study with SIGKILL at random, and look for anything lost. Shows JSON.
+
+    Exit code 1 where something was lost, wrong or told twice.
+    """
+    import tempfile
+
+    from optpair.bench import soak as module
+
+    with tempfile.TemporaryDirectory() as temporary:
+        place = (folder or Path(temporary)).resolve()
+        found = module.soak(
+            module.Plan(
+                folder=place,
+                storage=storage or f"sqlite:///{place}/soak.db",
+                sampler=sampler,
+                workers=workers,
+                kills=kills,
+                evaluations=evaluations,
+                longest=longest,
+                stale_after=stale_after,
+                seconds=seconds,
+                seed=seed,
+                blind=blind,
+            )
+        )
+    typer.echo(json_.dumps(found, indent=2))
+    if found["lost"] or found["wrong"] or found["duplicated"] or found["told"] != found["wanted"]:
+        raise typer.Exit(ERROR)
+
+
 if __name__ == "__main__":
     app()

@@ -29,6 +29,7 @@ from optpair.study.storage import insist
 from optpair.study.trials import BEAT, OUTPUT, WORKER, Watch, forget
 
 Say = Callable[[str], None]
+Told = Callable[[int, Outcome], None]
 
 
 class Stop:
@@ -66,8 +67,11 @@ class Stop:
                 signal.signal(number, handler)
 
 
-def work(file: StudyFile, study: Study, stop: Stop, say: Say) -> None:
-    """Evaluate trials until the study has its evaluations, or until stopped."""
+def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambda *_: None) -> None:
+    """Evaluate trials until the study has its evaluations, or until stopped.
+
+    `told` is called with a trial's number and outcome when they are in the storage.
+    """
     evaluate = evaluator(file)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     while not stop:
@@ -75,7 +79,7 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say) -> None:
         if records.ended(counts) >= file.evaluations:
             return
         if records.ended(counts) + records.out(counts) < file.evaluations:
-            _one(file, study, evaluate, say)
+            _one(file, study, evaluate, say, told)
         elif counts["running"]:
             stop.wait(pause)  # they may yet die
         else:
@@ -92,7 +96,7 @@ def look(study: Study, watch: Watch, say: Say) -> list[FrozenTrial]:
     return insist(lambda: study.get_trials(deepcopy=False)) if dead else trials
 
 
-def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say) -> None:
+def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told) -> None:
     """One trial, from ask to tell; cancelled where this worker is stopped in between."""
     trial = insist(study.ask)
     try:
@@ -107,6 +111,7 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say) -> None:
         with suppress(OptunaError):
             forget(study, _frozen(study, trial.number), "cancelled")
         raise
+    told(trial.number, outcome)
     shown = "failed" if outcome.value is None else f"{outcome.value:.6g}"
     say(f"trial {trial.number}: {shown}")
 
