@@ -12,6 +12,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.storages import RDBStorage
 
 from optpair import Settings
 from optpair.integrations import optuna as integration
@@ -72,11 +73,15 @@ def spread(url: str, name: str) -> float:
         sets=3, pairs=2, features=64, candidates=64, path_candidates=64, starts=2, steps=4,
         transitions=2, exploit=0.0,
     )  # fmt: skip
-    optuna.create_study(study_name=name, storage=url)
-    sampler = {"search_space": SPACE, "settings": settings}
+    stores = [RDBStorage(url) for _ in range(8)]
+    optuna.create_study(study_name=name, storage=stores[0])
     workers = [
-        optuna.load_study(study_name=name, storage=url, sampler=JESSampler(seed=0, **sampler))
-        for _ in range(8)
+        optuna.load_study(
+            study_name=name,
+            storage=store,
+            sampler=JESSampler(seed=0, search_space=SPACE, settings=settings),
+        )
+        for store in stores
     ]
     for a in np.linspace(-1, 1, 8):
         workers[0].add_trial(
@@ -85,6 +90,8 @@ def spread(url: str, name: str) -> float:
             )
         )
     points = [study.ask(SPACE).params for study in workers]
+    for store in stores:
+        store.engine.dispose()
     a = np.array([point["a"] for point in points])
     b = np.array([point["b"] == "v" for point in points])
     distance = np.hypot((a[:, None] - a) / 2, b[:, None] ^ b) + 9 * np.eye(8)

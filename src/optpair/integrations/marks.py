@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from optuna import Study
+from optuna import Study, Trial
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
@@ -28,7 +28,7 @@ LONGEST = 2000
 """Characters that every storage keeps in one attribute."""
 
 
-def mark(study: Study, trial: FrozenTrial, key: str, value: Any) -> None:
+def mark(study: Study, trial: FrozenTrial | Trial, key: str, value: Any) -> None:
     """Set a system attribute of a trial that has not ended."""
     study._storage.set_trial_system_attr(trial._trial_id, key, value)
 

@@ -144,7 +144,7 @@ def record(
     its own.
     """
     try:
-        insist(lambda: _tell(study, trial, outcome))
+        _tell(study, trial, outcome)
     except StorageInternalError as error:
         raise StudyError(
             f"trial {trial.number} gave {outcome}, but the storage is away: {error}"
@@ -164,16 +164,16 @@ def record(
 
 
 def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:
-    frozen = _frozen(study, trial.number)
-    if records.state(frozen) in ("told", "failed"):
-        return  # an earlier try came through, and only the storage's answer was lost
     for key, value in _noted(outcome).items():
-        trial.set_user_attr(key, value)
-    if outcome.value is not None:
-        study.tell(trial, outcome.value)
-    else:
-        mark(study, frozen, FAILED, True)
-        study.tell(trial, state=TrialState.FAIL)
+        insist(lambda key=key, value=value: trial.set_user_attr(key, value))  # type: ignore[misc]
+    if outcome.value is None:
+        insist(lambda: mark(study, trial, FAILED, True))
+    state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
+    try:
+        study.tell(trial, outcome.value, state=state)
+    except StorageInternalError:  # it may have come through, and only the answer was lost
+        if records.state(_frozen(study, trial.number)) not in ("told", "failed"):
+            insist(lambda: study.tell(trial, outcome.value, state=state))
 
 
 def _noted(outcome: Outcome) -> dict[str, Any]:
