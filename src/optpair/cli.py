@@ -108,10 +108,15 @@ def run(
         done = commands.run(study, workers, _say, worker_of)
         if worker_of is None:
             found = commands.status(study)
-            _show(found, json, _status(found))
-            if done and not found["counts"].get("told"):
+            complete = found["ended"] >= study.evaluations
+            answers = complete and found["counts"].get("told") and commands.has_engine(study)
+            best = commands.recommend(study) if answers else {}
+            text = best.pop("text", None)
+            shown = {**found, "recommendation": best or None}
+            _show(shown, json, "\n".join(filter(None, [_status(found), text])))
+            if complete and not found["counts"].get("told"):
                 raise typer.Exit(NOTHING_YET)
-            if done and found["ended"] < study.evaluations and not found["out"]:
+            if done and not complete and not found["out"]:
                 _fail("the workers ended before all evaluations were made")
         if not done:
             raise typer.Exit(INTERRUPTED)

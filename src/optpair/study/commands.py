@@ -40,6 +40,11 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> b
     return not stop
 
 
+def has_engine(file: StudyFile) -> bool:
+    """Whether the study's sampler is the engine, so that JAX is there anyway."""
+    return file.sampler not in ("sobol", "random")
+
+
 def status(file: StudyFile) -> dict[str, Any]:
     """Counts, and the best observed trial."""
     study = open_study(file)
@@ -108,8 +113,7 @@ def recommend(file: StudyFile) -> dict[str, Any]:
     study = open_study(file)
     if not any(trials.state(trial) == "told" for trial in _trials(study)):
         raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
-    acquisition = "jes" if file.sampler in ("sobol", "random") else file.sampler
-    found = engine_sampler(file, acquisition).recommend(study)
+    found = engine_sampler(file, file.sampler if has_engine(file) else "jes").recommend(study)
     return {
         "params": dict(found.params),
         "mean": found.mean,
