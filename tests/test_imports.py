@@ -79,9 +79,10 @@ def imported(source: str, package: str) -> list[tuple[str, bool]]:
     tree = ast.parse(source)
     inner = {
         node
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
+        for outer in ast.walk(tree)
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(outer, ast.If) and ast.unparse(outer.test) == "TYPE_CHECKING")
+        for node in ast.walk(outer)
     }
     found = []
     for node in ast.walk(tree):
