@@ -203,7 +203,6 @@ def beating(trial: Trial, interval: float) -> Iterator[None]:
                 trial.set_user_attr(BEAT, time.time())
 
     insist(lambda: trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}"))
-    insist(lambda: trial.set_user_attr(BEAT, time.time()))
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
     try:
