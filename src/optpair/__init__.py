@@ -7,13 +7,19 @@
 True
 """
 
-from optpair import acquisition, gp, pairs
-from optpair.gp import Hyperparameters
-from optpair.history import Trial
-from optpair.optimizer import Belief, Optimizer, Recommendation
-from optpair.search import Result, maximize, minimize
-from optpair.settings import Settings
-from optpair.space import Categorical, Float, Int, Space
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optpair import acquisition, gp, pairs
+    from optpair.gp import Hyperparameters
+    from optpair.history import Trial
+    from optpair.optimizer import Belief, Optimizer, Recommendation
+    from optpair.search import Result, maximize, minimize
+    from optpair.settings import Settings
+    from optpair.space import Categorical, Float, Int, Space
 
 __all__ = [
     "Belief",
@@ -34,3 +40,44 @@ __all__ = [
     "pairs",
 ]
 __version__ = "0.1.0"
+
+# Imported on first use: JAX takes seconds, and parts of the command line do without it.
+_HOMES = {
+    "Belief": "optimizer",
+    "Categorical": "space",
+    "Float": "space",
+    "Hyperparameters": "gp",
+    "Int": "space",
+    "Optimizer": "optimizer",
+    "Recommendation": "optimizer",
+    "Result": "search",
+    "Settings": "settings",
+    "Space": "space",
+    "Trial": "history",
+    "maximize": "search",
+    "minimize": "search",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    value = getattr(home, name) if name in _HOMES else home
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """A package whose `maximize` is the function, whoever imports the module of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "maximize" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

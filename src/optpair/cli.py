@@ -1,15 +1,22 @@
-"""The command line: `optpair demo` and `optpair bench`.
+"""The command line: studies (`optpair run` and its kin), `optpair demo` and `optpair bench`.
 
 Everything heavy is imported when a command runs, so that `--help` answers at once.
 """
 
 from __future__ import annotations
 
+import json as json_
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from optpair.study.config import StudyFile
 
 app = typer.Typer(
     help="Bayesian optimisation that tells where the optimum is, what it is worth, and how sure "
@@ -20,10 +27,16 @@ app = typer.Typer(
 bench = typer.Typer(help="Regret and speed on known tasks.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
+ERROR, USAGE, NOTHING_YET, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes: something is wrong; with the arguments; no trial has a value; Ctrl-C."""
 
-def _fail(message: str) -> NoReturn:
+File = Annotated[Path, typer.Argument(help="The study file.", metavar="STUDY.TOML")]
+Json = Annotated[bool, typer.Option("--json", help="JSON, on standard output.")]
+
+
+def _fail(message: str, code: int = ERROR) -> NoReturn:
     typer.echo(f"Error: {message}", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(code)
 
 
 def _version(show: bool) -> None:
@@ -52,6 +65,164 @@ def demo() -> None:
         show()
     except ModuleNotFoundError as error:
         _fail(f"the demo needs {error.name}: pip install 'optpair[demo]'")
+
+
+@contextmanager
+def _study(path: Path) -> Iterator[StudyFile]:
+    """The study file; what is wrong with it, or with its storage, becomes an exit code."""
+    try:
+        from optpair.study import commands, config
+    except ModuleNotFoundError as error:
+        _fail(f"studies need {error.name}: pip install 'optpair[optuna]'")
+    try:
+        yield config.load(path)
+    except commands.NothingYetError as error:
+        _fail(str(error), NOTHING_YET)
+    except config.StudyError as error:
+        _fail(str(error))
+
+
+def _show(data: Any, json: bool, text: str) -> None:
+    typer.echo(json_.dumps(data, indent=2) if json else text)
+
+
+def _say(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+@app.command()
+def run(
+    file: File,
+    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    worker_of: Annotated[int | None, typer.Option(hidden=True)] = None,
+    json: Json = False,
+) -> None:
+    """Evaluate a study's objective until it has its evaluations.
+
+    Run it again to resume, or on more machines that share the storage. Ctrl-C lets the running
+    trial end; a second one abandons it. Exit codes: 0 all evaluations were made, 1 error, 3 none
+    of them gave a value, 130 interrupted.
+    """
+    with _study(file) as study:
+        from optpair.study import commands
+
+        done = commands.run(study, workers, _say, worker_of)
+        if worker_of is None:
+            found = commands.status(study)
+            complete = found["ended"] >= study.evaluations
+            answers = complete and found["counts"].get("told") and commands.has_engine(study)
+            best = commands.recommend(study) if answers else {}
+            text = best.pop("text", None)
+            shown = {**found, "recommendation": best or None}
+            _show(shown, json, "\n".join(filter(None, [_status(found), text])))
+            if complete and not found["counts"].get("told"):
+                raise typer.Exit(NOTHING_YET)
+            if done and not complete and not found["out"]:
+                _fail("the workers ended before all evaluations were made")
+        if not done:
+            raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def ask(file: File, json: Json = False) -> None:
+    """Suggest a trial for you to run; tell what it gave by its number."""
+    with _study(file) as study:
+        from optpair.study import commands
+
+        found = commands.ask(study)
+        _show(found, json, f"trial {found['trial']}: {_listed(found['params'])}")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # VALUE may be -0.5
+def tell(
+    file: File,
+    trial: Annotated[int, typer.Argument(help="Its number, as `ask` gave it.", min=0)],
+    value: Annotated[float | None, typer.Argument(help="What it gave.")] = None,
+    noise_var: Annotated[
+        float | None, typer.Option(min=0.0, help="The variance of the value's noise.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="It gave no value.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Forget it.")] = False,
+    message: Annotated[str | None, typer.Option(help="Why it failed.")] = None,
+    json: Json = False,
+) -> None:
+    """Tell what a trial gave: VALUE, --failed, or --cancel."""
+    if [value is not None, failed, cancel].count(True) != 1:
+        _fail("give one of VALUE, --failed and --cancel", USAGE)
+    if value is not None and not abs(value) <= 1e300:
+        _fail(f"VALUE must be a finite number, not {value}; --failed says that it failed", USAGE)
+    if (noise_var is not None and value is None) or (message and not failed):
+        _fail("--noise-var goes with VALUE, --message with --failed", USAGE)
+    with _study(file) as study:
+        from optpair.study import commands
+
+        outcome = "failed" if failed else "cancelled" if cancel else "told"
+        found = commands.tell(study, trial, value, noise_var, outcome, message)
+        _show(found, json, f"trial {trial}: {found['state']}")
+
+
+@app.command()
+def recommend(file: File, json: Json = False) -> None:
+    """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet."""
+    with _study(file) as study:
+        from optpair.study import commands
+
+        found = commands.recommend(study)
+        text = found.pop("text")
+        _show(found, json, text)
+
+
+@app.command()
+def status(file: File, json: Json = False) -> None:
+    """Show how many trials ended, how, and which are out."""
+    with _study(file) as study:
+        from optpair.study import commands
+
+        found = commands.status(study)
+        _show(found, json, _status(found))
+
+
+@app.command()
+def export(
+    file: File,
+    out: Annotated[Path | None, typer.Option(help="Write here instead of showing.")] = None,
+    json: Json = False,
+) -> None:
+    """Show every trial as CSV, or as JSON."""
+    with _study(file) as study:
+        from optpair.study import commands
+
+        rows = commands.export(study)
+        text = json_.dumps(rows, indent=2) + "\n" if json else commands.as_csv(study, rows)
+        if out is None:
+            sys.stdout.write(text)
+            return
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            _fail(str(error))
+
+
+def _status(found: dict[str, Any]) -> str:
+    counts = ", ".join(f"{n} {state}" for state, n in found["counts"].items()) or "none yet"
+    lines = [
+        f"study {found['study']} in {found['storage']}, {found['direction']}",
+        f"{found['ended']} of {found['evaluations']} evaluations; trials: {counts}",
+    ]
+    best = found["best_observed"]
+    if best is not None:
+        lines.append(
+            f"best observed {best['value']:.6g} in trial {best['trial']}: {_listed(best['params'])}"
+        )
+    lines += [
+        f"{row['state']}: trial {row['trial']}, since {row['started']}: {_listed(row['params'])}"
+        for row in found["out"]
+    ]
+    return "\n".join(lines)
+
+
+def _listed(params: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in params.items())
 
 
 @bench.command()
@@ -199,6 +370,58 @@ def picture(
         _fail(f"pictures need {error.name}: pip install 'optpair[demo]'")
     except OSError as error:
         _fail(str(error))
+
+
+@bench.command()
+def soak(
+    sampler: Annotated[str, typer.Option(help="sobol, random, or an acquisition function.")] = (
+        "sobol"
+    ),
+    storage: Annotated[
+        str | None, typer.Option(help="A storage's URL; an SQLite file in --folder by default.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where files go; temporary if none.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 4,
+    kills: Annotated[int, typer.Option(min=0, help="How often one of them is killed.")] = 50,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials after the last kill.")] = 20,
+    longest: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between two kills, at most.")
+    ] = 0.1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="An evaluation takes.")] = 0.01,
+    stale_after: Annotated[float, typer.Option(min=0.1, help="Seconds without a beat.")] = 1.0,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the kills.")] = 0,
+) -> None:
+    """Kill workers of a study with SIGKILL at random, and look for anything lost. Shows JSON.
+
+    Exit code 1 where something was lost, wrong or told twice.
+    """
+    import tempfile
+
+    from optpair.bench import soak as module
+
+    with tempfile.TemporaryDirectory() as temporary:
+        place = (folder or Path(temporary)).resolve()
+        found = module.soak(
+            module.Plan(
+                folder=place,
+                storage=storage or f"sqlite:///{place}/soak.db",
+                sampler=sampler,
+                workers=workers,
+                kills=kills,
+                evaluations=evaluations,
+                longest=longest,
+                stale_after=stale_after,
+                seconds=seconds,
+                seed=seed,
+                blind=blind,
+            )
+        )
+    typer.echo(json_.dumps(found, indent=2))
+    if found["lost"] or found["wrong"] or found["duplicated"] or found["told"] != found["wanted"]:
+        raise typer.Exit(ERROR)
 
 
 if __name__ == "__main__":

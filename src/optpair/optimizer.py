@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from optpair import saving
 from optpair.acquisition import NAMES
-from optpair.engine import Best, Engine, Info, State, padded_size
+from optpair.engine import Best, Engine, Info, Pairs, State, padded_size
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
 from optpair.history import State as TrialState
@@ -28,6 +28,7 @@ DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
 AHEAD = 16  # trials before a padded size is needed: time to compile it
 
 Mode = Literal["marginal", "map"]
+Decode = Callable[[np.ndarray], Mapping[str, Any]]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -131,12 +132,7 @@ class Optimizer:
     ) -> None:
         self._history = History(space, direction)
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
-        self._engine = Engine(
-            self.space.cube,
-            _check_settings(settings),
-            _check_acquisition(acquisition),
-            _check_hyperparameters(hyperparameters, len(self.space)),
-        )
+        self._engine = make_engine(self.space, acquisition, hyperparameters, settings)
         self._state = State()
         self._asked = 0
         self._info = Info()
@@ -192,11 +188,11 @@ class Optimizer:
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told or cancelled."""
         x, state, info = self._engine.suggest(
-            self._stream(SUGGEST, self._asked),
+            stream(self._seed, SUGGEST, self._asked),
             self._state,
             self._history.observations(),
             self._asked,
-            self._stream(DESIGN, 0),
+            stream(self._seed, DESIGN, 0),
         )
         trial = self._history.add(self.space.decode(x))
         self._state, self._info, self._asked = state, info, self._asked + 1
@@ -239,9 +235,9 @@ class Optimizer:
         self._need_values()
         told = self._history.count("told")
         best = self._engine.recommend(
-            self._stream(ANSWER, told), self._state, self._history.observations()
+            stream(self._seed, ANSWER, told), self._state, self._history.observations()
         )
-        return self._recommendation(best)
+        return make_recommendation(best, self.space.decode, self._history.sign, self._best())
 
     @_locked
     def belief(self) -> Belief:
@@ -249,15 +245,9 @@ class Optimizer:
         self._need_values()
         told = self._history.count("told")
         pairs = self._engine.belief(
-            self._stream(ANSWER, told), self._state, self._history.observations()
+            stream(self._seed, ANSWER, told), self._state, self._history.observations()
         )
-        return Belief(
-            params=tuple(self.space.decode(x) for x in pairs.x),
-            values=self._history.sign * pairs.f,
-            next_gain=pairs.next_gain,
-            gap=pairs.gap,
-            recommendation=self._recommendation(pairs.best),
-        )
+        return make_belief(pairs, self.space.decode, self._history.sign, self._best())
 
     @_locked
     def save(self, path: str | Path) -> None:
@@ -277,21 +267,10 @@ class Optimizer:
             extra = f": all {failed} that ended have failed" if failed else ""
             raise ValueError(f"no trial has a value yet{extra}; tell at least one value first")
 
-    def _recommendation(self, best: Best) -> Recommendation:
-        sign = self._history.sign
-        low, high = sorted(sign * end for end in best.interval)
+    def _best(self) -> Trial:
         observed = self._history.best_observed()
         assert observed is not None
-        return Recommendation(
-            params=self.space.decode(best.x),
-            mean=sign * best.mean,
-            std=best.std,
-            interval=(low, high),
-            observed=observed,
-        )
-
-    def _stream(self, purpose: int, count: int) -> Stream:
-        return Stream.of(self._seed).child(purpose, count)
+        return observed
 
     def __reduce__(self) -> tuple[Callable[..., Optimizer], tuple[dict[str, Any]]]:
         with self._lock:
@@ -322,20 +301,59 @@ class Optimizer:
         return optimizer
 
 
-def _check_settings(given: object) -> Settings:
+def make_engine(
+    space: Space,
+    acquisition: object,
+    hyperparameters: object,
+    settings: object,
+) -> Engine:
+    """The engine over a space, made from what a user gave, or an error that says what is wrong."""
+    return Engine(
+        space.cube,
+        check_settings(settings),
+        check_acquisition(acquisition),
+        check_hyperparameters(hyperparameters, len(space)),
+    )
+
+
+def stream(seed: int, purpose: int, count: int) -> Stream:
+    """Random numbers for the count-th use of a purpose: DESIGN, SUGGEST or ANSWER."""
+    return Stream.of(seed).child(purpose, count)
+
+
+def make_recommendation(best: Best, decode: Decode, sign: float, observed: Trial) -> Recommendation:
+    """The engine's answer in the user's units."""
+    low, high = sorted(sign * end for end in best.interval)
+    return Recommendation(decode(best.x), sign * best.mean, best.std, (low, high), observed)
+
+
+def make_belief(pairs: Pairs, decode: Decode, sign: float, observed: Trial) -> Belief:
+    """The engine's optimal pairs in the user's units."""
+    return Belief(
+        params=tuple(decode(x) for x in pairs.x),
+        values=sign * pairs.f,
+        next_gain=pairs.next_gain,
+        gap=pairs.gap,
+        recommendation=make_recommendation(pairs.best, decode, sign, observed),
+    )
+
+
+def check_settings(given: object) -> Settings:
+    """The given settings, or the defaults for None."""
     settings = Settings() if given is None else given
     if not isinstance(settings, Settings):
         raise TypeError(f"settings must be a Settings, like Settings(sets=6), not {given!r}")
     return settings
 
 
-def _check_acquisition(given: object) -> str:
+def check_acquisition(given: object) -> str:
+    """The name of an acquisition function, or of a control."""
     if not isinstance(given, str) or given not in NAMES:
         raise ValueError(f"acquisition must be one of {', '.join(NAMES)}, not {given!r}")
     return given
 
 
-def _check_hyperparameters(given: object, parameters: int) -> Mode | Hyperparameters:
+def check_hyperparameters(given: object, parameters: int) -> Mode | Hyperparameters:
     """A mode's name, or a checked copy of known values."""
     if isinstance(given, str) and given in get_args(Mode):
         return cast(Mode, given)

@@ -81,7 +81,7 @@ class OptunaGP:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._space = {
+        self._space: dict[str, Any] = {
             f"x{i}": optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(X.shape[1])
         }
         self._study = optuna.create_study(

@@ -1,0 +1,197 @@
+"""Kill workers of a study at random, again and again, and look for anything that was lost.
+
+Workers are forked from a server that has the slow imports behind it, so that a new one works
+within a moment. Nothing here needs JAX, unless the study's sampler does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.study import config, trials
+from optpair.study.objective import Outcome
+from optpair.study.samplers import make_sampler
+from optpair.study.storage import open_study
+from optpair.study.worker import Stop, work
+
+ENDLESS = 10**6
+EARLY = 0.1
+PRELOADED = ["__main__", "optpair.bench.soak", "scipy.stats", "sqlalchemy.orm", "alembic.command"]
+SECONDS = "OPTPAIR_SOAK_SECONDS"
+
+FILE = """
+[study]
+name = "{name}"
+sampler = "{sampler}"
+storage = "{storage}"
+stale_after = {stale_after}
+
+[objective]
+python = "optpair.bench.soak:objective"
+
+[space]
+x = {{ float = [-5, 10] }}
+y = {{ float = [0, 15] }}
+
+[settings]
+{settings}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How many workers, how many of them are killed, and how many evaluations follow."""
+
+    folder: Path
+    storage: str
+    sampler: str = "sobol"
+    workers: int = 4
+    kills: int = 50
+    evaluations: int = 20
+    longest: float = 0.1
+    """Seconds between two kills at most; one worker in ten may die while it starts."""
+    stale_after: float = 1.0
+    seconds: float = 0.01
+    """How long an evaluation takes."""
+    seed: int = 0
+    blind: bool = False
+    """Whether suggestions ignore what is running, for comparison."""
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def objective(params: Mapping[str, float]) -> float:
+    """Branin's function, after a little sleep."""
+    time.sleep(float(os.environ.get(SECONDS, "0")) * random.uniform(0.5, 1.5))
+    return value(params)
+
+
+def value(params: Mapping[str, float]) -> float:
+    """Branin's function: the same parameters always give the same value."""
+    x, y = params["x"], params["y"]
+    ridge = y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6
+    return ridge**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
+
+
+def soak(plan: Plan) -> dict[str, Any]:
+    """Kill, let the rest finish, and report."""
+    begin = time.monotonic()
+    file = _file(plan)
+    study = open_study(file)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    os.environ[SECONDS] = str(plan.seconds)
+    log = plan.folder / "told.txt"
+    log.touch()
+    dice = random.Random(plan.seed)
+
+    def start(evaluations: int) -> tuple[Any, Any]:
+        ready = context.Event()
+        arguments = (file, evaluations, log, plan.blind, ready)
+        process = context.Process(target=_worker, args=arguments)
+        process.start()
+        return process, ready
+
+    def kill(process: Any) -> None:
+        process.kill()
+        process.join()
+
+    running = [start(ENDLESS) for _ in range(plan.workers if plan.kills else 0)]
+    for _ in range(plan.kills):
+        victim, ready = running.pop(dice.randrange(len(running)))
+        if dice.random() > EARLY:
+            ready.wait(60)
+        time.sleep(dice.uniform(0.0, plan.longest))
+        kill(victim)
+        running.append(start(ENDLESS))
+    for process, _ in running:
+        kill(process)
+    after = trials.ended(trials.count(study.get_trials(deepcopy=False)))
+    running = [start(after + plan.evaluations) for _ in range(plan.workers)]
+    for process, _ in running:
+        process.join()
+    return {
+        **check(study.get_trials(deepcopy=False), log),
+        "kills": plan.kills + plan.workers * bool(plan.kills),
+        "wanted": after + plan.evaluations,
+        "exit_codes": sorted({process.exitcode for process, _ in running}),
+        "seconds": round(time.monotonic() - begin, 1),
+    }
+
+
+def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
+    """What the workers said they told, against what is stored."""
+    said = [line.split() for line in log.read_text().splitlines()]
+    told = {t.number: t for t in found if t.state == TrialState.COMPLETE}
+    points = [tuple(sorted(t.params.items())) for t in told.values()]
+    return {
+        "counts": dict(trials.count(found)),
+        "told": len(told),
+        "said": len(said),
+        "lost": [n for n, v in said if int(n) not in told or told[int(n)].value != float(v)],
+        "wrong": [n for n, t in told.items() if t.value != value(t.params)],
+        "duplicated": len(points) - len(set(points)) + len(said) - len({n for n, _ in said}),
+        "apart": _apart(list(told.values())),
+    }
+
+
+def _apart(told: list[FrozenTrial]) -> float:
+    """The median distance, on the unit square, of a trial from the nearest that ran at its start.
+
+    Half of the trials, which began before the model had much to go by, are left out.
+    """
+    nearest = []
+    for trial in told[len(told) // 2 :]:
+        start = trial.datetime_start
+        distances = [
+            math.hypot(*(trial.params[k] / 15 - other.params[k] / 15 for k in ("x", "y")))
+            for other in told
+            if other.number != trial.number
+            and start is not None
+            and other.datetime_start is not None
+            and other.datetime_complete is not None
+            and other.datetime_start < start < other.datetime_complete
+        ]
+        nearest += [min(distances)] if distances else []
+    return sorted(nearest)[len(nearest) // 2] if nearest else math.nan
+
+
+def _file(plan: Plan) -> config.StudyFile:
+    path = plan.folder / "soak.toml"
+    text = FILE.format(
+        name=f"soak-{plan.sampler}-{time.time_ns()}",
+        sampler=plan.sampler,
+        storage=plan.storage,
+        stale_after=plan.stale_after,
+        settings="\n".join(f"{name} = {value}" for name, value in plan.settings.items()),
+    )
+    path.write_text(text, encoding="utf-8")
+    return config.load(path)
+
+
+def _worker(file: config.StudyFile, evaluations: int, log: Path, blind: bool, ready: Any) -> None:
+    """One worker, which writes down what it has told after it was told."""
+    file = dataclasses.replace(file, evaluations=evaluations)
+    if blind:
+        from optpair.integrations import optuna as integration
+
+        integration._Desk.pending = lambda *args, **kwargs: []  # type: ignore[method-assign]
+    out = os.open(log, os.O_WRONLY | os.O_APPEND)
+
+    def told(number: int, outcome: Outcome) -> None:
+        os.write(out, f"{number} {outcome.value!r}\n".encode())
+
+    stop = Stop(print)
+    with stop.listening():
+        study = open_study(file, make_sampler(file))
+        ready.set()
+        work(file, study, stop, lambda _: None, told)

@@ -1,0 +1,1 @@
+"""Doors into other tools. Each module needs the package that it is named after."""

@@ -1,0 +1,364 @@
+"""Optuna: `optuna.create_study(sampler=JESSampler(seed=0))`.
+
+The sampler is a thin shell over the engine: it reads a study as observations and pending points,
+and writes down what it suggests where other processes see it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+try:
+    import optuna
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "JESSampler needs Optuna: pip install 'optpair[optuna]'", name="optuna"
+    ) from error
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.engine import Engine, State
+from optpair.gp.posterior import Hyperparameters
+from optpair.history import LARGEST, Observations, Trial, check_noise_var
+from optpair.integrations.domain import Domain, only_value, to_parameter
+from optpair.integrations.marks import (
+    FAILED,
+    FORGOTTEN,
+    NOISE_VAR,
+    is_enqueued,
+    mark,
+    publish,
+    published,
+)
+from optpair.optimizer import (
+    ANSWER,
+    DESIGN,
+    SUGGEST,
+    Belief,
+    Mode,
+    Recommendation,
+    check_acquisition,
+    check_settings,
+    make_belief,
+    make_engine,
+    make_recommendation,
+    stream,
+)
+from optpair.runtime import check_seed
+from optpair.settings import Settings
+
+__all__ = ["NOISE_VAR", "JESSampler"]
+
+_ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+_OUT = (TrialState.RUNNING, TrialState.WAITING)
+
+_log = optuna.logging.get_logger("optuna.optpair")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An ended trial as the engine sees it; no value means that the objective failed."""
+
+    x: np.ndarray
+    value: float | None
+    noise_var: float | None
+
+
+@dataclass
+class _Desk:
+    """What is known of one study: the rows that were read, and the engine's warm state."""
+
+    domain: Domain
+    engine: Engine
+    sign: float
+    rows: dict[int, _Row | None] = field(default_factory=dict)
+    state: State = field(default_factory=State)
+
+    def read(self, study: Study) -> None:
+        """Read the trials that have ended since the last time."""
+        trials = study.get_trials(deepcopy=False, states=_ENDED)
+        new = [trial for trial in trials if trial.number not in self.rows]
+        self.rows |= {trial.number: self._row(trial) for trial in new}
+
+    def _row(self, trial: FrozenTrial) -> _Row | None:
+        """None for what teaches nothing: a lost worker, no value, or a point outside the domain."""
+        x = self.domain.encode(trial.params)
+        value = trial.values[0] if trial.values else None
+        if value is not None and not abs(value) <= LARGEST:  # infinite: Optuna accepts that
+            value = None
+        elif value is None and FAILED not in trial.system_attrs:
+            return None
+        return None if x is None else _Row(x, value, _noise_var(trial))
+
+    def told(self) -> dict[int, _Row]:
+        """The trials that gave a value, in order."""
+        rows = ((n, row) for n, row in sorted(self.rows.items()) if row is not None)
+        return {n: row for n, row in rows if row.value is not None}
+
+    def observations(self, pending: Sequence[np.ndarray]) -> Observations:
+        """The arrays that the engine sees."""
+        told = list(self.told().values())
+        failed = [row.x for row in self.rows.values() if row is not None and row.value is None]
+        noise = [np.nan if row.noise_var is None else row.noise_var for row in told]
+        return Observations(
+            X=self._stack([row.x for row in told]),
+            y=self.sign * np.array([row.value for row in told], dtype=np.float64),
+            noise_var=np.array(noise, dtype=np.float64),
+            pending=self._stack(pending),
+            failed=self._stack(failed),
+        )
+
+    def pending(self, study: Study, but: int) -> list[np.ndarray]:
+        """The points that are being evaluated, here or elsewhere, or are enqueued."""
+        points = []
+        for trial in study.get_trials(deepcopy=False, states=_OUT):
+            params = published(trial, self.domain.distributions)
+            if trial.number != but and params is not None:
+                points.append(self.domain.encode(params))
+        return [point for point in points if point is not None]
+
+    def _stack(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.engine.cube.dimensions)
+
+
+class JESSampler(BaseSampler):
+    """Suggests the trial that says most about the optimum of a study.
+
+    >>> import optuna
+    >>> from optpair.integrations.optuna import JESSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=JESSampler(seed=0))
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=2)
+    >>> len(study.trials)
+    2
+
+    Modelled are the parameters that all completed trials share, with the same distribution; the
+    others are sampled independently, and that is said once. Trials that are running, in this
+    process or another, are pending points; enqueued ones too. A trial that failed lowers the
+    chance of success around it; one whose worker died teaches nothing. A pruned trial counts with
+    the last value it reported, and not at all where it reported none. The variance of a value's
+    noise, where it is known, is the trial's user attribute `NOISE_VAR`.
+
+    seed: any non-negative int. The same seed and the same study give the same points. Workers of
+        one study should share it: each trial number has its own stream of randomness, and the
+        first trials then are one space-filling design. None draws one.
+    search_space: the distributions, where they are known beforehand: the first trials then fill
+        the space, instead of being sampled independently.
+    independent_sampler: for what is not modelled; at random by default.
+    acquisition, hyperparameters, settings: as in `optpair.Optimizer`.
+
+    A study has one objective. Threads may share a sampler; processes make their own.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+        independent_sampler: BaseSampler | None = None,
+        acquisition: str = "jes",
+        hyperparameters: Mode | Hyperparameters = "marginal",
+        settings: Settings | None = None,
+    ) -> None:
+        self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
+        self._given_space = None if search_space is None else dict(search_space)
+        self._independent = independent_sampler
+        self._acquisition = check_acquisition(acquisition)
+        self._hyperparameters = hyperparameters
+        self._settings = check_settings(settings)
+        self._lock = threading.RLock()
+        self._study: weakref.ref[Study] | None = None
+        self._turn_to(None)
+
+    def _turn_to(self, study: Study | None) -> None:
+        """Forget what belongs to another study."""
+        if study is None or self._study is None or self._study() is not study:
+            self._study = None if study is None else weakref.ref(study)
+            self._shared = IntersectionSearchSpace()
+            self._desk: _Desk | None = None
+            self._said: set[str] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_seed", "_given_space", "_independent", "_acquisition", "_hyperparameters")
+        return {name: getattr(self, name) for name in (*kept, "_settings")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+        self._turn_to(None)
+
+    def reseed_rng(self) -> None:
+        """Nothing to do here: every trial number has its own stream of randomness."""
+        if self._independent is not None:
+            self._independent.reseed_rng()
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters that are modelled."""
+        self._check(study)
+        return Domain(self._distributions(study)).distributions
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The engine's suggestion, which other processes can see from now on."""
+        self._check(study)
+        if not search_space or is_enqueued(trial, search_space):
+            return {}
+        with self._lock:
+            desk = self._read(study, search_space)
+            x, desk.state, _ = desk.engine.suggest(
+                stream(self._seed, SUGGEST, trial.number),
+                desk.state,
+                desk.observations(desk.pending(study, but=trial.number)),
+                trial.number,
+                stream(self._seed, DESIGN, 0),
+            )
+            params = desk.domain.decode(x)
+            publish(study, trial, params, search_space)
+            return params
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A value for a parameter that is not modelled, or not yet."""
+        self._check(study)
+        self._say(study, param_name, param_distribution)
+        sampler = self._independent
+        if sampler is None:
+            text = f"{self._seed}:{trial.number}:{param_name}"
+            digest = hashlib.sha256(text.encode()).digest()
+            sampler = RandomSampler(seed=int.from_bytes(digest[:4], "little"))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Pass it on to the independent sampler."""
+        if self._independent is not None:
+            self._independent.before_trial(study, trial)
+
+    def after_trial(
+        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """Tell a failure of the objective from one that Optuna makes of a lost worker."""
+        if state == TrialState.FAIL and FORGOTTEN not in trial.system_attrs:
+            mark(study, trial, FAILED, True)
+        if self._independent is not None:
+            self._independent.after_trial(study, trial, state, values)
+
+    def recommend(self, study: Study) -> Recommendation:
+        """The best predicted point of the modelled parameters, with its 95 % interval."""
+        with self._lock:
+            desk, single = self._answering(study)
+            best = desk.engine.recommend(*self._question(desk, study))
+            return make_recommendation(
+                best, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
+            )
+
+    def belief(self, study: Study) -> Belief:
+        """Samples of where the optimum is and what it is worth, and what is still unknown."""
+        with self._lock:
+            desk, single = self._answering(study)
+            pairs = desk.engine.belief(*self._question(desk, study))
+            return make_belief(
+                pairs, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
+            )
+
+    def _question(self, desk: _Desk, study: Study) -> tuple[Any, State, Observations]:
+        key = stream(self._seed, ANSWER, len(desk.told()))
+        return key, desk.state, desk.observations(desk.pending(study, but=-1))
+
+    def _answering(self, study: Study) -> tuple[_Desk, dict[str, Any]]:
+        """The desk, and the parameters that have one value."""
+        self._check(study)
+        known = self._distributions(study)
+        modelled = Domain(known).distributions
+        if not modelled:
+            raise ValueError(
+                f"study {study.study_name!r} has no parameter that all completed trials share: "
+                "there is nothing to recommend"
+            )
+        desk = self._read(study, modelled)
+        if not desk.told():
+            raise ValueError(f"no trial of study {study.study_name!r} has a value yet")
+        return desk, {name: only_value(d) for name, d in known.items() if d.single()}
+
+    def _check(self, study: Study) -> None:
+        if len(study.directions) != 1:
+            raise ValueError(
+                f"JESSampler is for one objective, and study {study.study_name!r} has "
+                f"{len(study.directions)}; give it one direction, or use another sampler"
+            )
+
+    def _distributions(self, study: Study) -> dict[str, BaseDistribution]:
+        """What all completed trials share, or what was given."""
+        if self._given_space is not None:
+            return self._given_space
+        with self._lock:
+            self._turn_to(study)
+            return self._shared.calculate(study)
+
+    def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _Desk:
+        """The study as it is now. What was read before is kept while the space stays the same."""
+        self._turn_to(study)
+        if self._desk is None or self._desk.domain.distributions != distributions:
+            domain = Domain(distributions)
+            engine = make_engine(
+                domain.space, self._acquisition, self._hyperparameters, self._settings
+            )
+            sign = -1.0 if study.direction == StudyDirection.MINIMIZE else 1.0
+            self._desk = _Desk(domain, engine, sign)
+        self._desk.read(study)
+        return self._desk
+
+    def _say(self, study: Study, name: str, distribution: BaseDistribution) -> None:
+        """Say once that a parameter is not modelled; before a trial has ended that is no news."""
+        with self._lock:
+            self._turn_to(study)
+            if name in self._said:
+                return
+            if to_parameter(distribution) is not None:
+                shared = self._distributions(study)
+                ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+                if name in shared or not ended:
+                    return
+                why = "not all completed trials have it with the same distribution"
+            else:
+                why = f"{distribution} is too fine for the model"
+            self._said.add(name)
+            _log.warning(f"JESSampler samples {name!r} independently: {why}.")
+
+
+def _observed(desk: _Desk, study: Study) -> Trial:
+    """The best observed trial, as the library's own record."""
+    told = desk.told()
+    number = max(told, key=lambda n: desk.sign * float(told[n].value or 0.0))
+    row, trial = told[number], study.get_trials(deepcopy=False)[number]
+    return Trial(number, dict(trial.params), "told", row.value, row.noise_var)
+
+
+def _noise_var(trial: FrozenTrial) -> float | None:
+    given = trial.user_attrs.get(NOISE_VAR)
+    if given is None:
+        return None
+    try:
+        return check_noise_var(given)
+    except (TypeError, ValueError) as error:
+        _log.warning(f"Trial {trial.number}'s {NOISE_VAR} is not used: {error}.")
+        return None

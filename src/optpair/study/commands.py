@@ -1,0 +1,157 @@
+"""What the command line does with a study: each command returns what it shows, as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from typing import Any
+
+from optuna import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.integrations.marks import FAILED, NOISE_VAR, mark, note
+from optpair.study import fleet, trials
+from optpair.study.config import StudyError, StudyFile
+from optpair.study.samplers import engine_sampler, make_sampler
+from optpair.study.storage import insist, open_study
+from optpair.study.trials import BY_HAND, OUTPUT, forget
+from optpair.study.worker import Say, Stop, suggest, work
+
+
+class NothingYetError(StudyError):
+    """No trial has a value."""
+
+
+def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> bool:
+    """Evaluate until the study has its evaluations; False where it was stopped before."""
+    if file.objective is None:
+        raise StudyError(f"{file.path.name} has no [objective]: use ask and tell")
+    stop = Stop(say, parent)
+    with stop.listening():
+        try:
+            if workers == 1:
+                work(file, open_study(file, make_sampler(file)), stop, say)
+            else:
+                open_study(file)  # made here, so that they find it
+                fleet.run(file, workers, stop, say)
+        except KeyboardInterrupt:
+            return False
+    return not stop
+
+
+def has_engine(file: StudyFile) -> bool:
+    """Whether the study's sampler is the engine, so that JAX is there anyway."""
+    return file.sampler not in ("sobol", "random")
+
+
+def status(file: StudyFile) -> dict[str, Any]:
+    """Counts, and the best observed trial."""
+    study = open_study(file)
+    found = _trials(study)
+    counts = trials.count(found)
+    told = [trial for trial in found if trials.state(trial) == "told"]
+    sign = -1.0 if file.direction == "minimize" else 1.0
+    best = max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
+    return {
+        "study": file.name,
+        "storage": _without_password(file.storage),
+        "direction": file.direction,
+        "evaluations": file.evaluations,
+        "ended": trials.ended(counts),
+        "counts": dict(counts),
+        "best_observed": best and trials.row(best),
+        "out": [trials.row(t) for t in found if trials.state(t) in ("running", "by hand")],
+    }
+
+
+def ask(file: StudyFile) -> dict[str, Any]:
+    """A trial for people to run. It stays out until it is told or cancelled."""
+    study = open_study(file, make_sampler(file))
+    trial = insist(study.ask)
+    try:
+        insist(lambda: trial.set_user_attr(BY_HAND, f"{os.environ.get('USER', '')}"))
+        params = suggest(trial, file.space)
+    except BaseException:
+        forget(study, _trials(study)[trial.number], "cancelled")
+        raise
+    return {"trial": trial.number, "params": params}
+
+
+def tell(
+    file: StudyFile,
+    number: int,
+    value: float | None,
+    noise_var: float | None,
+    outcome: str,
+    message: str | None,
+) -> dict[str, Any]:
+    """Tell a trial's value, that it failed, or that it is to be forgotten."""
+    study = open_study(file)
+    found = _trials(study)
+    if not 0 <= number < len(found):
+        raise StudyError(f"trial {number} is unknown: study {file.name!r} has {len(found)} trials")
+    trial = found[number]
+    if trial.state != TrialState.RUNNING:
+        raise StudyError(f"trial {number} is not out: it is {trials.state(trial)}")
+    if outcome == "cancelled":
+        forget(study, trial, "cancelled")
+    elif outcome == "failed":
+        if message:
+            note(study, trial, OUTPUT, message)
+        mark(study, trial, FAILED, True)
+        study.tell(number, state=TrialState.FAIL)
+    else:
+        if noise_var is not None:
+            note(study, trial, NOISE_VAR, noise_var)
+        study.tell(number, value)
+    return trials.row(_trials(study)[number])
+
+
+def recommend(file: StudyFile) -> dict[str, Any]:
+    """The best predicted point, with its interval, and the best observed trial beside it."""
+    study = open_study(file)
+    if not any(trials.state(trial) == "told" for trial in _trials(study)):
+        raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
+    found = engine_sampler(file, file.sampler if has_engine(file) else "jes").recommend(study)
+    return {
+        "params": dict(found.params),
+        "mean": found.mean,
+        "std": found.std,
+        "interval": list(found.interval),
+        "best_observed": {
+            "trial": found.observed.id,
+            "value": found.observed.value,
+            "params": dict(found.observed.params),
+        },
+        "text": str(found),
+    }
+
+
+def export(file: StudyFile) -> list[dict[str, Any]]:
+    """Every trial."""
+    return [trials.row(trial) for trial in _trials(open_study(file))]
+
+
+def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
+    """Rows of `export` as CSV, one column a parameter."""
+    columns = ["trial", "state", "value", "noise_var"]
+    more = ["started", "ended", "worker", "output"]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*columns, *file.space, *more])
+    for row in rows:
+        values = [row["params"].get(name) for name in file.space]
+        writer.writerow([*(row[c] for c in columns), *values, *(row[c] for c in more)])
+    return text.getvalue()
+
+
+def _trials(study: Study) -> list[FrozenTrial]:
+    return insist(lambda: study.get_trials(deepcopy=False))
+
+
+def _without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    scheme, mark_, rest = url.partition("://")
+    user, at, host = rest.rpartition("@")
+    return f"{scheme}{mark_}{user.partition(':')[0]}{at}{host}" if at else url

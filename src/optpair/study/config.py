@@ -1,0 +1,250 @@
+"""The study file: what it may say, and what to say where it is wrong. Nothing here needs JAX."""
+
+from __future__ import annotations
+
+import difflib
+import string
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+SQLITE = "sqlite:///"
+
+
+class StudyError(ValueError):
+    """A study file, or a request, that cannot be followed; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program and its arguments, with {name} where a parameter's value goes."""
+
+    arguments: tuple[str, ...]
+    timeout: float | None
+
+
+@dataclass(frozen=True)
+class Function:
+    """`module:function`, which takes a dict of parameters."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """One study, as its file describes it."""
+
+    path: Path
+    name: str
+    direction: Literal["minimize", "maximize"]
+    evaluations: int
+    seed: int
+    storage: str
+    sampler: str
+    stale_after: float
+    settings: Mapping[str, Any]
+    objective: Command | Function | None
+    space: Mapping[str, BaseDistribution]
+
+    @property
+    def folder(self) -> Path:
+        """Where the file is: commands run here, and modules are found here."""
+        return self.path.parent
+
+
+class _Table:
+    """A table of the file, from which known keys are taken one by one."""
+
+    def __init__(self, label: str, content: object) -> None:
+        if not isinstance(content, dict):
+            raise StudyError(f"{label} must be a table, not {content!r}")
+        self.label, self._left, self._known = label, dict(content), list[str]()
+
+    def take(self, key: str, accepted: str, check: Any, default: Any = None) -> Any:
+        """The value of a key, where `check` holds for it; an error that says what is accepted."""
+        self._known.append(key)
+        if key not in self._left:
+            return default
+        value = self._left.pop(key)
+        if not check(value):
+            raise StudyError(f"{self.label} {key} must be {accepted}, not {value!r}")
+        return value
+
+    def end(self) -> None:
+        """An error where a key is left that nobody knows."""
+        for key in self._left:
+            close = difflib.get_close_matches(key, self._known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise StudyError(
+                f"{self.label} has an unknown key {key!r}{hint} "
+                f"It may have {', '.join(self._known)}"
+            )
+
+
+def load(path: str | Path) -> StudyFile:
+    """Read and check a study file."""
+    path = Path(path).resolve()
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} is not TOML: {error}") from error
+    try:
+        return _study_file(path, document)
+    except StudyError as error:
+        raise StudyError(f"{path.name}: {error}") from error
+
+
+def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
+    top = _Table("the file", document)
+    study = _Table("[study]", top.take("study", "a table", _is_table, {}))
+    space = _space(_Table("[space]", top.take("space", "a table", _is_table, {})), document)
+    objective = top.take("objective", "a table", _is_table)
+    settings = top.take("settings", "a table", _is_table, {})
+    top.end()
+    found = StudyFile(
+        path=path,
+        name=study.take("name", "a name", _is_text, path.stem),
+        direction=study.take(
+            "direction", "'minimize' or 'maximize'", ("minimize", "maximize").__contains__,
+            "minimize",
+        ),
+        evaluations=study.take("evaluations", "an int of at least 1", _is_count, 50),
+        seed=study.take("seed", "an int of at least 0", lambda v: _is_count(v) or v == 0, 0),
+        storage=_storage(study.take("storage", "a URL", _is_text, f"{SQLITE}{path.stem}.db"), path),
+        sampler=study.take("sampler", "a name, like 'jes' or 'sobol'", _is_text, "jes"),
+        stale_after=float(study.take("stale_after", "seconds above 0", _is_positive, 60.0)),
+        settings=settings,
+        objective=None if objective is None else _objective(objective, space),
+        space=space,
+    )  # fmt: skip
+    study.end()
+    return found
+
+
+def _space(table: _Table, document: dict[str, Any]) -> dict[str, BaseDistribution]:
+    names = list(document.get("space", {}))
+    if not names:
+        raise StudyError("[space] needs a parameter, like lr = { float = [1e-5, 1.0], log = true }")
+    return {
+        name: _distribution(f"[space] {name}", table.take(name, "a table", _is_table))
+        for name in names
+    }
+
+
+def _distribution(label: str, content: object) -> BaseDistribution:
+    table = _Table(label, content)
+    two = "[low, high]"
+    bounds = table.take("float", f"{two}, two numbers", lambda v: _is_range(v, int | float))
+    whole = table.take("int", f"{two}, two ints", lambda v: _is_range(v, int))
+    choices = table.take("categories", "two strings, numbers or bools or more", _is_choices)
+    log = table.take("log", "true or false", lambda v: isinstance(v, bool), False)
+    step = table.take("step", "a number above 0", _is_positive)
+    table.end()
+    if sum(kind is not None for kind in (bounds, whole, choices)) != 1:
+        raise StudyError(f"{label} must have one of float = {two}, int = {two}, categories = […]")
+    try:
+        if bounds is not None:
+            low, high = map(float, bounds)
+            return FloatDistribution(low, high, log=log, step=step)
+        if whole is not None:
+            low, high = whole
+            return IntDistribution(low, high, log=log, step=1 if step is None else step)
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"{label}: {error}") from error
+    if log or step is not None:
+        raise StudyError(f"{label}: categories have neither log nor step")
+    return CategoricalDistribution(choices)
+
+
+def _objective(content: object, space: Mapping[str, object]) -> Command | Function:
+    table = _Table("[objective]", content)
+    arguments = table.take("command", "a list of strings", _is_arguments)
+    function = table.take("python", "'module:function'", lambda v: _is_text(v) and ":" in v)
+    timeout = table.take("timeout", "seconds above 0", _is_positive)
+    table.end()
+    if (arguments is None) == (function is None):
+        raise StudyError("[objective] must have either command = […] or python = 'module:function'")
+    if arguments is None:
+        if timeout is not None:
+            raise StudyError("[objective] timeout is for a command; a function cannot be stopped")
+        module, _, name = function.partition(":")
+        return Function(module, name)
+    _check_arguments(arguments, space)
+    return Command(tuple(arguments), timeout)
+
+
+def _check_arguments(arguments: list[str], space: Mapping[str, object]) -> None:
+    """Every {name} is a parameter, and every parameter is used; or none is (see `objective`)."""
+    used = set()
+    for argument in arguments:
+        try:
+            parts = list(string.Formatter().parse(argument))
+        except ValueError as error:
+            raise StudyError(
+                f"[objective] {argument!r}: {error}; write {{{{ for a brace"
+            ) from error
+        for _, name, spec, conversion in parts:
+            if name is None:
+                continue
+            if name not in space or spec or conversion:
+                raise StudyError(
+                    f"[objective] {argument!r} must have only {{name}} of [space] in braces: "
+                    f"{', '.join(space)}; write {{{{ and }}}} for braces of your own"
+                )
+            used.add(name)
+    unused = [name for name in space if name not in used]
+    if used and unused:
+        raise StudyError(f"[objective] command does not use {', '.join(unused)} of [space]")
+
+
+def _storage(url: str, path: Path) -> str:
+    """The URL, with a file's path taken from the study file's folder."""
+    for scheme in (SQLITE, "journal:///"):
+        if url.startswith(scheme) and url != f"{SQLITE}:memory:":
+            return scheme + str(path.parent / url.removeprefix(scheme))
+    return url
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _is_range(value: object, kind: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(end, kind) and not isinstance(end, bool) for end in value)
+    )
+
+
+def _is_choices(value: object) -> bool:
+    plain = isinstance(value, list) and all(isinstance(v, str | int | float) for v in value)
+    return plain and len({(type(v), v) for v in value}) == len(value) >= 2  # type: ignore[attr-defined, arg-type]
+
+
+def _is_arguments(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_text, value))

@@ -1,0 +1,46 @@
+"""Several workers on this machine, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+from optpair.study.config import StudyFile
+from optpair.study.worker import Say, Stop
+
+
+def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> None:
+    """Start workers and wait for them; Ctrl-C is passed on, once or twice."""
+    command = [sys.executable, "-m", "optpair.cli", "run", str(file.path)]
+    processes = [
+        # A session of their own: Ctrl-C reaches them through this process only.
+        subprocess.Popen([*command, "--worker-of", str(os.getpid())], start_new_session=True)
+        for _ in range(workers)
+    ]
+    told = False
+    try:
+        for process in processes:
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)
+                if stop and not told:
+                    told = True
+                    _signal(processes, signal.SIGINT)
+    except BaseException:
+        _signal(processes, signal.SIGTERM)
+        raise
+    finally:
+        for process in processes:
+            process.wait()
+    lost = [process.returncode for process in processes if process.returncode not in (0, 130)]
+    if lost:
+        say(f"{len(lost)} of {workers} workers ended with exit codes {sorted(set(lost))}.")
+
+
+def _signal(processes: list[subprocess.Popen[bytes]], number: int) -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(number)

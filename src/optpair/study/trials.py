@@ -1,0 +1,102 @@
+"""What became of a study's trials, and who of those that run is still alive."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from optuna import Study
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.integrations.marks import FAILED, FORGOTTEN, NOISE_VAR, mark
+
+BEAT = "optpair:beat"
+"""Written again and again while a trial runs: the time, by the worker's clock."""
+
+BY_HAND = "optpair:by_hand"
+"""Set on trials that people run: nobody takes them for dead."""
+
+OUTPUT = "optpair:output"
+"""What a failed trial had to say."""
+
+WORKER = "optpair:worker"
+
+State = Literal["told", "failed", "running", "by hand", "enqueued", "stale", "cancelled"]
+Forgotten = Literal["stale", "cancelled"]
+
+
+def state(trial: FrozenTrial) -> State:
+    """What became of a trial; stale and cancelled ones are forgotten by the model."""
+    if trial.state == TrialState.WAITING:
+        return "enqueued"
+    if trial.state == TrialState.RUNNING:
+        return "by hand" if BY_HAND in trial.user_attrs else "running"
+    if trial.value is not None:
+        return "told"
+    if FAILED in trial.system_attrs:
+        return "failed"
+    return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
+
+
+def count(trials: Iterable[FrozenTrial]) -> Counter[State]:
+    """How many trials are in each state."""
+    return Counter(state(trial) for trial in trials)
+
+
+def ended(counts: Counter[State]) -> int:
+    """Evaluations that were made."""
+    return counts["told"] + counts["failed"]
+
+
+def out(counts: Counter[State]) -> int:
+    """Evaluations that are being made."""
+    return counts["running"] + counts["by hand"]
+
+
+def row(trial: FrozenTrial) -> dict[str, Any]:
+    """A trial as JSON."""
+    return {
+        "trial": trial.number,
+        "state": state(trial),
+        "value": trial.value,
+        "noise_var": trial.user_attrs.get(NOISE_VAR),
+        "params": dict(trial.params),
+        "started": trial.datetime_start and trial.datetime_start.isoformat(),
+        "ended": trial.datetime_complete and trial.datetime_complete.isoformat(),
+        "worker": trial.user_attrs.get(WORKER),
+        "output": trial.user_attrs.get(OUTPUT),
+    }
+
+
+def forget(study: Study, trial: FrozenTrial, why: Forgotten) -> None:
+    """End a trial that teaches nothing; where somebody else has ended it, that stands."""
+    try:
+        mark(study, trial, FORGOTTEN, why)
+        study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+    except UpdateFinishedTrialError:
+        pass
+
+
+class Watch:
+    """Finds running trials that gave no sign of life for a while, by this process's own clock.
+
+    Clocks of different machines are never compared: what counts is that a beat does not change.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._seen: dict[int, tuple[object, float]] = {}
+
+    def stale(self, trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+        """Those whose beat has not changed for longer than the patience."""
+        now = time.monotonic()
+        running = [trial for trial in trials if state(trial) == "running"]
+        before, self._seen = self._seen, {}
+        for trial in running:
+            beat = trial.user_attrs.get(BEAT)
+            old = before.get(trial.number)
+            self._seen[trial.number] = old if old and old[0] == beat else (beat, now)
+        return [t for t in running if now - self._seen[t.number][1] > self._patience]

@@ -1,0 +1,212 @@
+"""One worker: ask, evaluate, tell, until the study has its evaluations.
+
+Workers know of each other only through the storage. One that is killed leaves a running trial
+behind, which the others find stale after a while and forget.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from optuna import Study, Trial
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.exceptions import OptunaError, StorageInternalError
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from optpair.integrations.marks import FAILED, NOISE_VAR, mark
+from optpair.study import trials as records
+from optpair.study.config import StudyError, StudyFile
+from optpair.study.objective import Evaluate, Outcome, evaluator
+from optpair.study.storage import insist
+from optpair.study.trials import BEAT, OUTPUT, WORKER, Watch, forget
+
+Say = Callable[[str], None]
+Told = Callable[[int, Outcome], None]
+
+
+class Stop:
+    """Whether to stop: after the first Ctrl-C, when the trial has ended; after the second, now.
+
+    SIGTERM means now.
+    """
+
+    def __init__(self, say: Say, parent: int | None = None) -> None:
+        self._say, self._parent = say, parent
+        self._event = threading.Event()
+
+    def __bool__(self) -> bool:
+        orphaned = self._parent is not None and os.getppid() != self._parent
+        return self._event.is_set() or orphaned
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, or until stopped."""
+        self._event.wait(seconds)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM or self._event.is_set():
+            raise KeyboardInterrupt
+        self._event.set()
+        self._say("Finishing the running trial; press Ctrl-C again to abandon it.")
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take Ctrl-C and SIGTERM while this lasts."""
+        before = {n: signal.signal(n, self._interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambda *_: None) -> None:
+    """Evaluate trials until the study has its evaluations, or until stopped.
+
+    `told` is called with a trial's number and outcome when they are in the storage.
+    """
+    evaluate = evaluator(file)
+    watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
+    while not stop:
+        counts = records.count(look(study, watch, say))
+        if records.ended(counts) >= file.evaluations:
+            return
+        if records.ended(counts) + records.out(counts) < file.evaluations:
+            _one(file, study, evaluate, say, told)
+        elif counts["running"]:
+            stop.wait(pause)  # they may yet die
+        else:
+            return  # the rest is in people's hands
+
+
+def look(study: Study, watch: Watch, say: Say) -> list[FrozenTrial]:
+    """All trials, after the stale ones have been forgotten."""
+    trials = insist(lambda: study.get_trials(deepcopy=False))
+    dead = watch.stale(trials)
+    for trial in dead:
+        insist(lambda trial=trial: forget(study, trial, "stale"))  # type: ignore[misc]
+        say(f"trial {trial.number}: stale, its worker is gone")
+    return insist(lambda: study.get_trials(deepcopy=False)) if dead else trials
+
+
+def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told) -> None:
+    """One trial, from ask to tell; cancelled where this worker is stopped in between."""
+    trial = insist(study.ask)
+    try:
+        with beating(trial, file.stale_after / 4):
+            if _surplus(study, trial.number, file.evaluations):
+                forget(study, _frozen(study, trial.number), "cancelled")
+                return
+            params = suggest(trial, file.space)
+            outcome = evaluate(params, trial.number)
+            record(study, trial, file.space, params, outcome)
+    except BaseException:
+        with suppress(OptunaError):
+            forget(study, _frozen(study, trial.number), "cancelled")
+        raise
+    told(trial.number, outcome)
+    shown = "failed" if outcome.value is None else f"{outcome.value:.6g}"
+    say(f"trial {trial.number}: {shown}")
+
+
+def suggest(trial: Trial, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """A value for every parameter."""
+    params: dict[str, Any] = {}
+    for name, d in space.items():
+        if isinstance(d, CategoricalDistribution):
+            params[name] = trial.suggest_categorical(name, d.choices)
+        elif isinstance(d, FloatDistribution):
+            params[name] = trial.suggest_float(name, d.low, d.high, log=d.log, step=d.step)
+        else:
+            assert not isinstance(d, CategoricalDistribution)
+            low, high, step, log = (getattr(d, key) for key in ("low", "high", "step", "log"))
+            params[name] = trial.suggest_int(name, low, high, step=step, log=log)
+    return params
+
+
+def record(
+    study: Study,
+    trial: Trial,
+    space: Mapping[str, BaseDistribution],
+    params: Mapping[str, Any],
+    outcome: Outcome,
+) -> None:
+    """Tell an outcome. It is in the storage when this returns.
+
+    Where others took this worker for dead and have ended its trial, a value becomes a trial of
+    its own.
+    """
+    try:
+        _tell(study, trial, outcome)
+    except StorageInternalError as error:
+        raise StudyError(
+            f"trial {trial.number} gave {outcome}, but the storage is away: {error}"
+        ) from error
+    except (OptunaError, ValueError):
+        if records.state(_frozen(study, trial.number)) != "stale":
+            raise
+        if outcome.value is None:
+            return
+        late = create_trial(
+            params=dict(params),
+            distributions=dict(space),
+            value=outcome.value,
+            user_attrs=_noted(outcome),
+        )
+        insist(lambda: study.add_trial(late))
+
+
+def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:
+    for key, value in _noted(outcome).items():
+        insist(lambda key=key, value=value: trial.set_user_attr(key, value))  # type: ignore[misc]
+    if outcome.value is None:
+        insist(lambda: mark(study, trial, FAILED, True))
+    state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
+    try:
+        study.tell(trial, outcome.value, state=state)
+    except StorageInternalError:  # it may have come through, and only the answer was lost
+        if records.state(_frozen(study, trial.number)) not in ("told", "failed"):
+            insist(lambda: study.tell(trial, outcome.value, state=state))
+
+
+def _noted(outcome: Outcome) -> dict[str, Any]:
+    noted: dict[str, Any] = {NOISE_VAR: outcome.noise_var, OUTPUT: outcome.problem or None}
+    return {key: value for key, value in noted.items() if value is not None}
+
+
+def _surplus(study: Study, number: int, evaluations: int) -> bool:
+    """Whether earlier trials suffice: of workers that asked at once, the first go ahead."""
+    earlier = study.get_trials(deepcopy=False)[:number]
+    counts = records.count(earlier)
+    return records.ended(counts) + records.out(counts) >= evaluations
+
+
+def _frozen(study: Study, number: int) -> FrozenTrial:
+    return insist(lambda: study.get_trials(deepcopy=False))[number]
+
+
+@contextmanager
+def beating(trial: Trial, interval: float) -> Iterator[None]:
+    """Give signs of life while a trial runs. What ends the trial stops them."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(interval):
+            with suppress(OptunaError):  # ended by others, or the storage is away for a moment
+                trial.set_user_attr(BEAT, time.time())
+
+    insist(lambda: trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}"))
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,356 @@
+"""What the engine is shown of an Optuna study, and what comes back."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import TrialState, create_trial
+
+from optpair import Hyperparameters, Settings
+from optpair.engine import Engine, Info
+from optpair.history import Observations
+from optpair.integrations import marks
+from optpair.integrations.domain import Domain
+from optpair.integrations.optuna import NOISE_VAR, JESSampler
+
+TINY = Settings(
+    sets=3,
+    pairs=2,
+    features=64,
+    candidates=64,
+    path_candidates=64,
+    starts=2,
+    steps=4,
+    moves=2,
+)
+KNOWN = Hyperparameters(np.array([[0.4, 1.0]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
+CHEAP: dict[str, Any] = {"acquisition": "logei", "hyperparameters": KNOWN, "settings": TINY}
+SPACE: dict[str, BaseDistribution] = {
+    "a": FloatDistribution(-1.0, 1.0),
+    "b": CategoricalDistribution(["u", "v"]),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Observations]:
+    """What an engine that only fills space was shown, ask by ask."""
+    shown: list[Observations] = []
+
+    def suggest(
+        engine: Engine, key: object, state: object, observations: Observations, *rest: object
+    ) -> Any:
+        shown.append(observations)
+        x = np.random.default_rng(len(shown)).uniform(size=engine.cube.dimensions)
+        return x, state, Info()
+
+    monkeypatch.setattr(Engine, "suggest", suggest)
+    return shown
+
+
+def study_with(sampler: JESSampler, **options: Any) -> optuna.Study:
+    return optuna.create_study(sampler=sampler, **options)
+
+
+def tell(study: optuna.Study, a: float, value: float, **attributes: Any) -> None:
+    study.add_trial(
+        create_trial(
+            params={"a": a, "b": "u"}, distributions=SPACE, value=value, user_attrs=attributes
+        )
+    )
+
+
+def bowl(trial: optuna.Trial) -> float:
+    a = trial.suggest_float("a", -1.0, 1.0)
+    return (a - 0.3) ** 2 + (trial.suggest_categorical("b", ["u", "v"]) == "v")
+
+
+def test_the_default_method_finds_the_optimum_and_says_how_sure_it_is() -> None:
+    sampler = JESSampler(seed=0, settings=TINY)
+    study = study_with(sampler)
+    study.optimize(bowl, n_trials=12)
+    best = sampler.recommend(study)
+    assert best.params["b"] == "u"
+    assert abs(best.params["a"] - 0.3) < 0.25
+    assert best.interval[0] <= best.mean <= best.interval[1]
+    assert best.observed.id == study.best_trial.number
+    assert dict(best.observed.params) == study.best_params
+    belief = sampler.belief(study)
+    assert len(belief.values) == len(belief.params) == TINY.sets * TINY.pairs
+    assert set(belief.params[0]) == {"a", "b"}
+    assert belief.gap >= 0
+    assert belief.recommendation.mean < 0.3
+
+
+def test_the_same_seed_gives_the_same_points() -> None:
+    def points(seed: int) -> list[dict[str, Any]]:
+        study = study_with(JESSampler(seed=seed, **CHEAP))
+        study.optimize(bowl, n_trials=6)
+        return [trial.params for trial in study.trials]
+
+    assert points(1) == points(1)
+    assert points(1) != points(2)
+
+
+def test_maximising_mirrors_minimising() -> None:
+    def points(direction: str, sign: float) -> list[dict[str, Any]]:
+        study = study_with(JESSampler(seed=3, **CHEAP), direction=direction)
+        study.optimize(lambda trial: sign * bowl(trial), n_trials=6)
+        return [trial.params for trial in study.trials]
+
+    assert points("minimize", 1.0) == points("maximize", -1.0)
+
+
+def test_threads_share_one_sampler_and_see_each_other(seen: list[Observations]) -> None:
+    together = threading.Barrier(4, timeout=60)
+
+    def objective(trial: optuna.Trial) -> float:
+        value = bowl(trial)
+        together.wait()  # all four are out
+        return value
+
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    study.optimize(objective, n_trials=4, n_jobs=4)
+    assert [len(shown.pending) for shown in seen] == [0, 1, 2, 3]
+
+
+def test_values_noise_failures_and_what_teaches_nothing(seen: list[Observations]) -> None:
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    study = study_with(sampler, direction="maximize")
+    tell(study, -1.0, 5.0)
+    tell(study, 0.0, 7.0, **{NOISE_VAR: 0.25})
+    tell(study, 1.0, float("inf"))  # Optuna takes it for a value
+    tell(study, 0.2, 1.0, **{NOISE_VAR: -1.0})  # not a variance
+    study.tell(study.ask(SPACE), state=TrialState.FAIL)  # the objective failed
+    lost = create_trial(params={"a": 0.1, "b": "v"}, distributions=SPACE, state=TrialState.FAIL)
+    study.add_trial(lost)  # as Optuna fails a trial whose heartbeat stopped
+    tell(study, 0.5, 2.0)
+    study.ask(SPACE)
+    last = seen[-1]
+    np.testing.assert_allclose(last.X[:, 0], [0.0, 0.5, 0.6, 0.75])
+    np.testing.assert_array_equal(last.y, [5.0, 7.0, 1.0, 2.0])
+    np.testing.assert_array_equal(last.noise_var, [np.nan, 0.25, np.nan, np.nan])
+    assert last.failed.shape == (2, 3)
+    assert 1.0 in last.failed[:, 0]
+    assert last.pending.shape == (0, 3)
+
+
+def test_a_pruned_trial_counts_with_its_last_report(seen: list[Observations]) -> None:
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    for reports in ([4.0, 3.0], []):
+        trial = study.ask(SPACE)
+        for step, value in enumerate(reports):
+            trial.report(value, step)
+        study.tell(trial, state=TrialState.PRUNED)
+    study.ask(SPACE)
+    np.testing.assert_array_equal(seen[-1].y, [-3.0])
+    assert len(seen[-1].failed) == 0
+
+
+def test_an_enqueued_trial_is_taken_as_it_is_and_is_pending_before(
+    seen: list[Observations],
+) -> None:
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    running = study.ask(SPACE)
+    study.enqueue_trial({"a": 0.5, "b": "v"})
+    study.enqueue_trial({"a": -0.5})
+    assert study.ask(SPACE).params == {"a": 0.5, "b": "v"}
+    assert len(seen) == 1  # the engine was not asked
+    assert study.ask(SPACE).params["a"] == -0.5
+    np.testing.assert_allclose(
+        sorted(seen[-1].pending[:, 0]), sorted([0.5 + running.params["a"] / 2, 0.75])
+    )
+    study.ask(SPACE)
+    assert 0.25 in seen[-1].pending[:, 0]
+
+
+@pytest.mark.parametrize("names", [2, 200])
+def test_other_processes_see_running_trials_whole(
+    tmp_path: Path, seen: list[Observations], names: int
+) -> None:
+    """Each worker has its own study and sampler; only the storage is shared."""
+    space: dict[str, BaseDistribution] = {
+        f"parameter_{i:03d}": FloatDistribution(0.0, 1.0) for i in range(names)
+    }
+    url = f"sqlite:///{tmp_path}/study.db"
+    optuna.create_study(study_name="s", storage=url)
+    workers = [
+        optuna.load_study(
+            study_name="s", storage=url, sampler=JESSampler(seed=0, search_space=space)
+        )
+        for _ in range(3)
+    ]
+    trials = []
+    for study in workers:
+        trial = study.ask()
+        trial.suggest_float("parameter_000", 0.0, 1.0)  # the others are not in the storage yet
+        trials.append(trial)
+    assert [len(shown.pending) for shown in seen] == [0, 1, 2]
+    frozen = workers[0].get_trials(deepcopy=False)[0]
+    point = marks.published(frozen, space)
+    assert point is not None
+    for name in space:
+        assert trials[0].suggest_float(name, 0.0, 1.0) == point[name]
+    pieces = [text for key, text in frozen.system_attrs.items() if key.startswith(marks.PARAMS)]
+    assert all(len(text) <= 2000 for text in pieces)
+    assert (len(pieces) > 1) == (names > 2)
+    frozen.params.clear()
+    frozen.system_attrs.pop(
+        next(key for key in frozen.system_attrs if key.startswith(marks.PARAMS))
+    )
+    assert marks.published(frozen, space) is None  # half of it is none of it
+
+
+def test_what_trials_do_not_share_is_sampled_independently_and_said_once(
+    seen: list[Observations],
+) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("optuna.optpair")
+    logger.addHandler(handler)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = study_with(JESSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        return x + trial.suggest_float("odd" if trial.number % 2 else "even", 0, 1)
+
+    study.optimize(objective, n_trials=6)
+    logger.removeHandler(handler)
+    assert len(said) == 2
+    assert "'odd' independently" in said[0]
+    assert "'even' independently" in said[1]
+    assert all(shown.X.shape[1] == 1 for shown in seen[1:])
+
+
+def test_independent_values_differ_by_trial_and_follow_the_seed() -> None:
+    def values() -> list[float]:
+        study = study_with(JESSampler(seed=5))
+        return [study.ask({"x": FloatDistribution(0, 1)}).params["x"] for _ in range(4)]
+
+    assert len(set(values())) == 4
+    assert values() == values()
+
+
+def test_trials_are_read_once(seen: list[Observations], monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    encode = Domain.encode
+    monkeypatch.setattr(Domain, "encode", lambda *args: (read.append(1), encode(*args))[1])
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    for i in range(1000):
+        tell(study, -1 + i / 500, float(i))
+    for _ in range(10):
+        study.tell(study.ask(SPACE), 0.0)
+    assert [len(shown.y) for shown in seen] == list(range(1000, 1010))
+    assert len(read) == 1009
+
+
+@pytest.mark.parametrize(
+    ("distribution", "values"),
+    [
+        (FloatDistribution(0.0, 0.7, step=0.1), [0.0, 0.3, 0.7]),
+        (FloatDistribution(1e-7, 1.0, log=True), [1e-7, 1e-3, 1.0]),
+        (IntDistribution(-4, 10, step=2), [-4, 2, 10]),
+        (IntDistribution(1, 1000, log=True), [1, 31, 1000]),
+        (CategoricalDistribution([None, True, 1.5, "a"]), [None, True, 1.5, "a"]),
+    ],
+)
+def test_values_survive_the_cube(distribution: BaseDistribution, values: list[Any]) -> None:
+    domain = Domain({"p": distribution})
+    for value in values:
+        x = domain.encode({"p": value})
+        assert x is not None
+        assert domain.decode(x)["p"] == value
+    assert domain.encode({"p": 1e9}) is None
+    assert domain.encode({}) is None
+
+
+def test_one_legal_value_and_too_fine_a_range_are_left_out_of_the_model(
+    seen: list[Observations],
+) -> None:
+    space: dict[str, BaseDistribution] = {
+        **SPACE,
+        "one": IntDistribution(3, 3),
+        "fine": IntDistribution(0, 2**50),
+    }
+    sampler = JESSampler(seed=0, search_space=space)
+    study = study_with(sampler)
+    trial = study.ask(space)
+    assert trial.params["one"] == 3
+    assert 0 <= trial.params["fine"] <= 2**50
+    study.tell(trial, 1.0)
+    study.ask(space)
+    assert seen[-1].X.shape == (1, 3)
+
+
+def test_a_sampler_turns_to_another_study(seen: list[Observations]) -> None:
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    first, second = study_with(sampler), study_with(sampler)
+    tell(first, 0.0, 1.0)
+    first.ask(SPACE)
+    second.ask(SPACE)
+    assert [len(shown.y) for shown in seen] == [1, 0]
+
+
+def test_a_sampler_can_be_pickled(seen: list[Observations]) -> None:
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    tell(study, 0.0, 1.0)
+    copy = pickle.loads(pickle.dumps(study.sampler))
+    study.sampler = copy
+    study.ask(SPACE)
+    assert len(seen[-1].y) == 1
+
+
+def test_nothing_to_recommend_is_said() -> None:
+    sampler = JESSampler(seed=0)
+    study = study_with(sampler)
+    with pytest.raises(ValueError, match="no parameter that all completed trials share"):
+        sampler.recommend(study)
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    with pytest.raises(ValueError, match="has a value yet"):
+        sampler.belief(study)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed must be a non-negative int"),
+        ({"acquisition": "guess"}, "acquisition must be one of"),
+        ({"settings": 3}, "settings must be a Settings"),
+    ],
+)
+def test_bad_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        JESSampler(**options)
+
+
+def test_the_library_itself_does_not_import_optuna() -> None:
+    script = "import sys, optpair; optpair.Optimizer; print('optuna' in sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "False"

@@ -1,0 +1,120 @@
+"""The study file: what it means, and what is said where it is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from optpair.study.config import Command, Function, StudyError, load
+
+SPACE = """
+[space]
+lr = { float = [1e-5, 1], log = true }
+width = { int = [16, 1024], log = true }
+drop = { float = [0, 0.5], step = 0.1 }
+act = { categories = ["relu", "tanh"] }
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "tune.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    text = """
+[study]
+name = "digits"
+direction = "maximize"
+evaluations = 7
+seed = 3
+storage = "postgresql+psycopg://me@host/db"
+sampler = "sobol"
+stale_after = 5
+
+[objective]
+command = ["python", "train.py", "--lr={lr}", "{width}", "{drop}", "{act}", "{{kept}}"]
+timeout = 60
+
+[settings]
+sets = 6
+"""
+    file = load(write(tmp_path, text + SPACE))
+    assert (file.name, file.direction, file.evaluations, file.seed) == ("digits", "maximize", 7, 3)
+    assert file.storage == "postgresql+psycopg://me@host/db"
+    assert (file.sampler, file.stale_after, file.settings) == ("sobol", 5.0, {"sets": 6})
+    assert file.folder == tmp_path
+    assert isinstance(file.objective, Command)
+    assert file.objective.timeout == 60
+    assert file.space == {
+        "lr": FloatDistribution(1e-5, 1.0, log=True),
+        "width": IntDistribution(16, 1024, log=True),
+        "drop": FloatDistribution(0.0, 0.5, step=0.1),
+        "act": CategoricalDistribution(["relu", "tanh"]),
+    }
+
+
+def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
+    file = load(write(tmp_path, "[objective]\npython = 'mine:f'\n" + SPACE))
+    assert file.name == "tune"
+    assert file.storage == f"sqlite:///{tmp_path}/tune.db"
+    assert (file.direction, file.evaluations, file.seed, file.sampler) == ("minimize", 50, 0, "jes")
+    assert file.objective == Function("mine", "f")
+    assert load(write(tmp_path, SPACE)).objective is None
+
+
+@pytest.mark.parametrize("url", ["sqlite:///sub/x.db", "journal:///x.log"])
+def test_files_are_beside_the_study_file(tmp_path: Path, url: str) -> None:
+    scheme, _, name = url.partition(":///")
+    file = load(write(tmp_path, f"[study]\nstorage = '{url}'\n" + SPACE))
+    assert file.storage == f"{scheme}:///{tmp_path}/{name}"
+    absolute = load(write(tmp_path, f"[study]\nstorage = '{scheme}:////else/{name}'\n" + SPACE))
+    assert absolute.storage == f"{scheme}:////else/{name}"
+
+
+COMMAND = "[objective]\ncommand = "
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[study", "is not TOML"),
+        ("[study]\nevaluations = 0" + SPACE, "evaluations must be an int of at least 1, not 0"),
+        ("[study]\nevaluation = 9" + SPACE, "unknown key 'evaluation'.*mean 'evaluations'"),
+        ("[study]\ndirection = 'up'" + SPACE, "direction must be 'minimize' or 'maximize'"),
+        ("[study]\nseed = -1" + SPACE, "seed must be an int of at least 0"),
+        ("[study]\nstale_after = 0" + SPACE, "stale_after must be seconds above 0"),
+        ("study = 3" + SPACE, "study must be a table"),
+        ("[studdy]" + SPACE, "unknown key 'studdy'"),
+        ("", r"\[space\] needs a parameter"),
+        ("[space]\nx = 3", "x must be a table"),
+        ("[space]\nx = { float = [1] }", "float must be .low, high."),
+        ("[space]\nx = { int = [0, 1.5] }", "int must be .low, high., two ints"),
+        ("[space]\nx = { float = [2, 1] }", r"\[space\] x: "),
+        ("[space]\nx = { float = [0, 1], log = true }", r"\[space\] x: "),
+        ("[space]\nx = { float = [0, 1], int = [0, 1] }", "must have one of"),
+        ("[space]\nx = { categories = ['a'] }", "categories must be two"),
+        ("[space]\nx = { categories = ['a', 'a'] }", "categories must be two"),
+        ("[space]\nx = { categories = ['a', 'b'], log = true }", "neither log nor step"),
+        ("[objective]" + SPACE, "either command = "),
+        (COMMAND + "'train.py'" + SPACE, "command must be a list of strings"),
+        (COMMAND + "['a', '{lrr}']" + SPACE, r"must have only \{name\} of \[space\]"),
+        (COMMAND + "['a', '{lr.real}']" + SPACE, r"must have only \{name\} of \[space\]"),
+        (COMMAND + "['a', '{lr:.3f}']" + SPACE, r"must have only \{name\} of \[space\]"),
+        (COMMAND + "['a', '{lr']" + SPACE, "for a brace"),
+        (COMMAND + "['a', '{lr}']" + SPACE, "does not use width, drop, act"),
+        ("[objective]\npython = 'f'" + SPACE, "python must be 'module:function'"),
+        ("[objective]\npython = 'm:f'\ntimeout = 3" + SPACE, "timeout is for a command"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        load(write(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"none\.toml cannot be read: No such file"):
+        load(tmp_path / "none.toml")

@@ -1,0 +1,112 @@
+"""Commands and functions: values, failures, and that nothing passes through a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optpair.study.config import Command, Function, StudyError
+from optpair.study.objective import KEPT, Outcome, call, find, parse, run
+
+
+def script(code: str, *arguments: str, timeout: float | None = None) -> Command:
+    return Command((sys.executable, "-c", code, *arguments), timeout)
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("epoch 1\n0.25\n\n", Outcome(0.25)),
+        ("-1e-300", Outcome(-1e-300)),
+        ('{"value": 2, "noise_var": 0.5, "more": []}', Outcome(2.0, 0.5)),
+        ('{"value": 2}', Outcome(2.0)),
+    ],
+)
+def test_the_last_line_is_the_value(output: str, outcome: Outcome) -> None:
+    assert parse(output) == outcome
+
+
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [
+        ("", "printed no value"),
+        ("0.25\ndone", "neither a number nor a JSON object"),
+        ("nan", "finite number, not nan"),
+        ("inf", "finite number, not inf"),
+        ("1e301", "finite number, not 1e"),
+        ("true", "finite number, not True"),
+        ('"0.5"', "finite number, not '0.5'"),
+        ("[1]", "finite number, not"),
+        ('{"loss": 1}', "finite number, not None"),
+        ('{"value": 1, "noise_var": -1}', "noise_var must be a finite variance"),
+    ],
+)
+def test_no_value_is_a_failure_that_says_why(output: str, problem: str) -> None:
+    outcome = parse(output)
+    assert outcome.value is None
+    assert problem in outcome.problem
+
+
+def test_values_arrive_exactly_and_through_no_shell(tmp_path: Path) -> None:
+    params: dict[str, Any] = {
+        "f": 0.1 + 0.2,
+        "tiny": 5e-324,
+        "i": 2**40,
+        "b": True,
+        "s": "$HOME; touch hacked `id` \"'\n*",
+    }
+    code = "import sys, os, json; json.dump([sys.argv[1:], os.environ['OPTPAIR_PARAMS'], \
+os.environ['OPTPAIR_TRIAL'], os.getcwd()], open('seen.json', 'w')); print(1)"
+    names = [f"{{{name}}}" for name in params]
+    assert run(script(code, *names, "--x={f}{{}}"), params, 7, tmp_path) == Outcome(1.0)
+    seen, environment, number, folder = json.loads((tmp_path / "seen.json").read_text())
+    assert float(seen[0]) == params["f"]
+    assert float(seen[1]) == params["tiny"]
+    assert seen[2:] == [str(2**40), "true", params["s"], "--x=0.30000000000000004{}"]
+    assert json.loads(environment) == params
+    assert (number, Path(folder)) == ("7", tmp_path)
+    assert os.listdir(tmp_path) == ["seen.json"]
+
+
+def test_a_failed_command_leaves_its_words(tmp_path: Path) -> None:
+    code = (
+        "import sys; print('y' * 99999 + 'end'); print('out of memory', file=sys.stderr); exit(3)"
+    )
+    outcome = run(script(code), {}, 0, tmp_path)
+    assert outcome.value is None
+    assert outcome.problem.startswith("exit code 3\nyyy")
+    assert outcome.problem.endswith("yend\nout of memory")
+    assert len(outcome.problem) < KEPT + 50
+
+
+def test_a_timeout_ends_the_command_and_its_children(tmp_path: Path) -> None:
+    child = "import time, pathlib; time.sleep(2); pathlib.Path('late').touch()"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    begin = time.monotonic()
+    outcome = run(script(code, timeout=0.5), {}, 0, tmp_path)
+    assert outcome.problem.startswith("timed out after 0.5 s")
+    assert time.monotonic() - begin < 2
+    time.sleep(2.2 - (time.monotonic() - begin))
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_command_that_is_not_there_is_no_failed_trial(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="cannot be started"):
+        run(Command(("no-such-program",), None), {}, 0, tmp_path)
+
+
+def test_functions(tmp_path: Path) -> None:
+    (tmp_path / "mine_to_find.py").write_text("class A:\n    f = staticmethod(lambda p: p['x'])\n")
+    assert call(find(Function("mine_to_find", "A.f"), tmp_path), {"x": 2}) == Outcome(2.0)
+    assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}) == Outcome(1.0, 0.1)
+    assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}).problem
+    assert "finite number, not None" in call(lambda p: None, {}).problem
+    for name in ("nothing:f", "math:nothing", "math:pi"):
+        with pytest.raises(StudyError, match=r"\[objective\]"):
+            find(Function(*name.split(":")), tmp_path)

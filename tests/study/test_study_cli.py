@@ -1,0 +1,282 @@
+"""Studies from the command line: run, resume, ask, tell, and what scripts get to see."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState
+from typer.testing import CliRunner
+
+from optpair.cli import app
+from optpair.integrations.marks import FAILED
+from optpair.study import trials
+from optpair.study.config import load
+from optpair.study.objective import Outcome
+from optpair.study.storage import open_study
+from optpair.study.trials import BEAT, Watch, forget
+from optpair.study.worker import record
+
+FILE = """
+[study]
+evaluations = 4
+sampler = "sobol"
+direction = "maximize"
+stale_after = 0.5
+
+[objective]
+command = ["{python}", "-c", "{code}", "{{x}}", "{{c}}"]
+
+[space]
+x = {{ float = [-1, 1] }}
+c = {{ categories = ["a", "b"] }}
+"""
+GOOD = "import sys; print(float(sys.argv[1]) ** 2)"
+
+
+def write(folder: Path, code: str = GOOD, **changes: str) -> Path:
+    text = FILE.format(python=sys.executable, code=code)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout
+
+
+def shown(*arguments: object) -> Any:
+    code, output = run(*arguments, "--json")
+    assert code == 0, output
+    return json.loads(output)
+
+
+def test_run_resumes_and_exports(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    first = shown("run", path)
+    assert first["counts"] == {"told": 4}
+    again = shown("run", path)
+    assert again == first  # nothing left to do
+    write(tmp_path, evaluations="evaluations = 6 #")
+    assert shown("run", path)["ended"] == 6
+    rows = shown("export", path)
+    assert [row["value"] for row in rows] == [row["params"]["x"] ** 2 for row in rows]
+    assert shown("status", path)["best_observed"]["value"] == max(row["value"] for row in rows)
+    _, text = run("export", path)
+    table = list(csv.DictReader(io.StringIO(text)))
+    assert [float(row["x"]) for row in table] == [row["params"]["x"] for row in rows]
+    out = tmp_path / "trials.csv"
+    assert run("export", path, "--out", out)[0] == 0
+    assert out.read_text() == text
+    assert "6 of 6 evaluations; trials: 6 told" in run("status", path)[1]
+
+
+def test_the_engine_suggests_and_recommends(tmp_path: Path) -> None:
+    tiny = """
+[settings]
+sets = 3
+pairs = 2
+features = 64
+candidates = 64
+path_candidates = 64
+starts = 2
+steps = 4
+moves = 2
+"""
+    path = write(tmp_path, sobol="jes", **{"[space]": tiny + "[space]"})
+    found = shown("run", path)
+    best = found["recommendation"]
+    assert found["counts"] == {"told": 4}
+    assert -1 <= best["params"]["x"] <= 1
+    assert best["interval"][0] <= best["mean"] <= best["interval"][1]
+    assert best["best_observed"]["value"] == found["best_observed"]["value"]
+    assert shown("recommend", path) == best
+    assert "95 % interval" in run("recommend", path)[1]
+
+
+def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Path) -> None:
+    path = write(tmp_path, "import sys; sys.exit('no gpu')")
+    assert run("run", path)[0] == 3
+    rows = shown("export", path)
+    assert [row["state"] for row in rows] == ["failed"] * 4
+    assert rows[0]["output"] == "exit code 1\nno gpu"
+    result = CliRunner().invoke(app, ["recommend", str(path)])
+    assert result.exit_code == 3
+    assert "has a value yet" in result.stderr
+
+
+def test_ask_and_tell_by_hand(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    asked = [shown("ask", path) for _ in range(4)]
+    assert [trial["trial"] for trial in asked] == [0, 1, 2, 3]
+    assert set(asked[0]["params"]) == {"x", "c"}
+    assert shown("run", path)["counts"] == {"by hand": 4}  # waits for nobody
+    assert shown("tell", path, 0, -0.5)["value"] == -0.5
+    assert shown("tell", path, 1, "--noise-var", 0.25, 2)["noise_var"] == 0.25
+    assert shown("tell", path, 2, "--failed", "--message", "spilt")["output"] == "spilt"
+    assert shown("tell", path, 3, "--cancel")["state"] == "cancelled"
+    assert shown("status", path)["counts"] == {"told": 2, "failed": 1, "cancelled": 1}
+    assert shown("run", path)["counts"]["told"] == 3  # the cancelled one is made up for
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("tell", 0, 1.0), 1, "trial 0 is not out: it is told"),
+        (("tell", 9, 1.0), 1, "trial 9 is unknown"),
+        (("tell", 0), 2, "give one of VALUE, --failed and --cancel"),
+        (("tell", 0, 1.0, "--failed"), 2, "give one of"),
+        (("tell", 0, "nan"), 2, "must be a finite number"),
+        (("tell", 0, "--failed", "--noise-var", 1), 2, "--noise-var goes with VALUE"),
+        (("tell", 0, "many"), 2, "Usage"),
+    ],
+)
+def test_what_cannot_be_told(
+    tmp_path: Path, arguments: tuple[Any, ...], code: int, message: str
+) -> None:
+    path = write(tmp_path)
+    shown("ask", path)
+    shown("tell", path, 0, 1.0)
+    result = CliRunner().invoke(app, [arguments[0], str(path), *map(str, arguments[1:])])
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"maximize": "minimize"}, "another direction maximize"),
+        ({"[-1, 1]": "[-1, 2]"}, "with another [space]"),
+        ({"sobol": "sobool"}, "acquisition must be one of"),
+        ({"[objective]": "[objectives]"}, "unknown key 'objectives'"),
+        ({'sampler = "sobol"': 'storage = "oracle+x://h/d"'}, "cannot be opened"),
+        ({sys.executable: "/no/such/python"}, "cannot be started"),
+    ],
+)
+def test_another_study_or_a_mistake_is_refused(
+    tmp_path: Path, changes: dict[str, str], message: str
+) -> None:
+    path = write(tmp_path)
+    shown("ask", path)
+    write(tmp_path, **changes)
+    result = CliRunner().invoke(app, ["run", str(path)])
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_without_optuna_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[:2] == ["optpair", "study"]]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("optpair.study", raising=False)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.setitem(sys.modules, "optuna.distributions", None)
+    result = CliRunner().invoke(app, ["status", str(write(tmp_path))])
+    assert result.exit_code == 1
+    assert "pip install 'optpair[optuna]'" in result.stderr
+
+
+def test_status_does_without_jax(tmp_path: Path) -> None:
+    script = (
+        "import sys; from optpair.study import commands, config;"
+        f"commands.status(config.load({str(write(tmp_path))!r})); print('jax' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.stdout == "False\n", found.stderr
+
+
+SLOW = "import sys, time; time.sleep(1); print(float(sys.argv[1]) ** 2)"
+
+
+@pytest.mark.parametrize(("workers", "times"), [(1, 1), (1, 2), (2, 2)])
+def test_ctrl_c(tmp_path: Path, workers: int, times: int) -> None:
+    """Once: what runs is finished and told. Twice: it is abandoned, and forgotten."""
+    code = SLOW if times == 1 else SLOW.replace("sleep(1)", "sleep(60)")
+    path = write(tmp_path, code, sobol="random")  # SciPy takes a second to import
+    study = open_study(load(path))
+    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", str(workers)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for _ in range(600):
+        if trials.count(study.trials)["running"] == workers and all(t.params for t in study.trials):
+            break
+        time.sleep(0.05)
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    state = "told" if times == 1 else "cancelled"
+    assert trials.count(study.trials) == {state: workers}
+
+
+def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:
+    study = open_study(load(write(tmp_path)))
+    alive, dead, silent = (study.ask() for _ in range(3))
+    shown("ask", tmp_path / "study.toml")  # by hand: never stale
+    dead.set_user_attr(BEAT, 1e18)  # another machine's clock
+    watch = Watch(0.2)
+    found: list[int] = []
+    for beat in range(4):
+        alive.set_user_attr(BEAT, float(beat))
+        found = [trial.number for trial in watch.stale(study.get_trials(deepcopy=False))]
+        time.sleep(0.15)
+    assert found == [dead.number, silent.number]
+
+
+def test_a_late_value_of_a_stale_trial_is_kept(tmp_path: Path) -> None:
+    file = load(write(tmp_path))
+    study = open_study(file)
+    params = {"x": 0.5, "c": "a"}
+    for outcome in (Outcome(0.25, 0.1), Outcome(problem="broken")):
+        trial = study.ask()
+        forget(study, study.trials[trial.number], "stale")
+        record(study, trial, file.space, params, outcome)
+    assert trials.count(study.trials) == {"stale": 2, "told": 1}
+    late = next(trial for trial in study.trials if trial.value is not None)
+    assert (late.value, late.params) == (0.25, params)
+
+
+def test_forgetting_never_undoes_a_value(tmp_path: Path) -> None:
+    study = open_study(load(write(tmp_path)))
+    trial = study.ask()
+    before = study.trials[0]
+    study.tell(trial, 1.0)
+    forget(study, before, "stale")
+    assert trials.count(study.trials) == {"told": 1}
+
+
+def test_states_of_a_study_that_others_wrote() -> None:
+    study = optuna.create_study()
+    space = {"x": FloatDistribution(0, 1)}
+    study.enqueue_trial({"x": 0.1})
+    for state, attributes in (
+        (TrialState.FAIL, {}),
+        (TrialState.FAIL, {FAILED: True}),
+        (TrialState.PRUNED, {}),
+    ):
+        study.add_trial(
+            optuna.create_trial(
+                state=state, params={"x": 0.5}, distributions=space, system_attrs=attributes
+            )
+        )
+    assert [trials.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "stale"]
+
+
+@pytest.mark.parametrize("scheme", ["journal:///j.log"])
+def test_other_storages(tmp_path: Path, scheme: str) -> None:
+    path = write(tmp_path, **{'sampler = "sobol"': f'sampler = "random"\nstorage = "{scheme}"'})
+    assert shown("run", path)["counts"] == {"told": 4}
+    assert (tmp_path / "j.log").exists()
