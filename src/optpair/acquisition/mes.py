@@ -35,7 +35,7 @@ from optpair.cube import Cube
 from optpair.gp.posterior import Posterior
 from optpair.maximize import sobol, space_filling
 from optpair.pairs import OptimalPairs
-from optpair.runtime import compiled, double, make_key, pytree, static
+from optpair.runtime import Stream, compiled, double, make_key, pytree, static
 
 Form = Literal["noiseless", "matched", "exact"]
 Maxima = OptimalPairs | Float[Array | np.ndarray, "M P"]
@@ -219,6 +219,7 @@ def gumbel_maxima(
     if n_maxima < 1:
         raise ValueError(f"n_maxima must be at least 1, not {n_maxima}")
     cube = Cube.box(posterior.scale.shape[1]) if cube is None else cube
-    fill_key, draw_key = jax.random.split(make_key(key) if isinstance(key, int) else key)
-    filling = space_filling(fill_key, cube, jnp.asarray(sobol(cube.parameters, points)))
-    return np.asarray(_compiled_draw(draw_key, posterior, filling, n_maxima))
+    shift = Stream.of(key).draw().uniform(size=cube.parameters)
+    filling = space_filling(shift, cube, sobol(cube.parameters, points))
+    drawn = make_key(key) if isinstance(key, int) else key
+    return np.asarray(_compiled_draw(drawn, posterior, filling, n_maxima))
