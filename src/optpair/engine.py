@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -38,6 +38,7 @@ SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 512
 WARM_GAIN = 0.5
+MOST_ROWS = 512  # with more data, hyperparameters are inferred from a part, by fewer sets
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
 COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose
@@ -215,7 +216,7 @@ class Engine:
             return state
         with info.stage("hyperparameters"):
             scaling = Scaling.of(observations.y, self.settings.warp)
-            data = self._data(observations, scaling)
+            data = self._data(_thinned(observations), scaling)
             if self.hyperparameters == "map":
                 start = None if state.theta is None else state.theta[0]
                 theta = inference.map_fit(data, self.model, start)[None]
@@ -254,7 +255,8 @@ class Engine:
                 posterior = fit(known, *data, kernel=model.kernel, columns=model.columns)
             else:
                 assert state.theta is not None
-                posterior = inference.posterior(state.theta, data, model=model)
+                theta = state.theta[:: _fewer(len(data.y), len(state.theta))]
+                posterior = inference.posterior(theta, data, model=model)
             check_factor(posterior)
             info.jitter = max(info.jitter, float(np.max(np.asarray(posterior.jitter))))
         success = self._success(data, observations, info)
@@ -281,9 +283,10 @@ class Engine:
         if needs == "nothing" and len(observations.pending) == 0:
             return Sampled(posterior, None, None)
         with info.stage("pairs"):
-            draws = Draws.of(
-                stream.child(0), posterior, paths=settings.pairs, features=settings.features
-            )
+            paths = settings.pairs
+            if self.hyperparameters == "marginal":  # as many in all, where fewer sets are used
+                paths = paths * settings.sets // len(posterior.mean)
+            draws = Draws.of(stream.child(0), posterior, paths=paths, features=settings.features)
             search = Search.of(stream.child(1), self.cube, settings.path_candidates, ANCHORS)
             pairs = needs == "pairs"
             sampled = wait(
@@ -374,6 +377,30 @@ class Engine:
             self.settings.prior.noise_floor,
         )
         return Data(X, y, noise_var, np.arange(size) < n)
+
+
+def _thinned(observations: Observations) -> Observations:
+    """What hyperparameters are inferred from: every observation or, of many, every k-th.
+
+    Which ones hardly changes from one ask to the next, so that chains can be followed.
+    """
+    keep = slice(None, None, -(-len(observations.y) // MOST_ROWS) or 1)
+    return replace(
+        observations,
+        X=observations.X[keep],
+        y=observations.y[keep],
+        noise_var=observations.noise_var[keep],
+        pending=observations.pending[:0],
+        failed=observations.failed[:0],
+    )
+
+
+def _fewer(rows: int, sets: int) -> int:
+    """Every how many-th set is used: many data leave little doubt, and each set costs n³.
+
+    At least three of them stay, or all.
+    """
+    return max(1, min(-(-rows // MOST_ROWS), sets // 3))
 
 
 def _among(x: np.ndarray, rows: np.ndarray) -> bool:

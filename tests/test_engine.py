@@ -1,0 +1,76 @@
+"""Sizes, and what is spared where there are many observations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optpair import engine
+from optpair.engine import MOST_ROWS, _fewer, _thinned, padded_size
+from optpair.history import Observations
+from shell_cases import jes, point
+
+
+def test_padded_sizes_are_few_and_close() -> None:
+    sizes = sorted({padded_size(n) for n in range(1, 2049)})
+    assert sizes[:5] == [32, 64, 96, 128, 160]
+    assert sizes[-1] == 2048
+    assert len(sizes) == 20
+    for n in range(1, 2049):
+        assert n <= padded_size(n) < max(1.25 * n + 32, 33)
+
+
+def observations(n: int) -> Observations:
+    X = np.linspace(0, 1, n)[:, None]
+    return Observations(X, X[:, 0], np.full(n, np.nan), np.zeros((2, 1)), np.zeros((3, 1)))
+
+
+@pytest.mark.parametrize("n", [1, MOST_ROWS, MOST_ROWS + 1, 2000])
+def test_hyperparameters_are_inferred_from_a_part_of_many(n: int) -> None:
+    whole = observations(n)
+    part = _thinned(whole)
+    if n <= MOST_ROWS:
+        np.testing.assert_array_equal(part.y, whole.y)
+    else:
+        assert MOST_ROWS / 2 <= len(part.y) <= MOST_ROWS
+        assert np.ptp(part.y) > 0.99
+    np.testing.assert_array_equal(part.X[:, 0], part.y)
+    assert len(part.pending) == len(part.failed) == 0
+
+
+def test_the_part_stays_from_one_trial_to_the_next() -> None:
+    every = observations(2000)
+    for n in range(1100, 1200):
+        before, after = (
+            _thinned(replace(every, X=every.X[:k], y=every.y[:k], noise_var=every.noise_var[:k]))
+            for k in (n, n + 1)
+        )
+        assert len(after.y) - len(before.y) in (0, 1)
+        np.testing.assert_array_equal(after.y[: len(before.y)], before.y)
+
+
+def test_fewer_sets_where_data_are_many() -> None:
+    assert [12 // _fewer(rows, 12) for rows in (32, 512, 640, 1024, 2048, 4096)] == [
+        12,
+        12,
+        6,
+        6,
+        3,
+        3,
+    ]
+    assert _fewer(4096, 3) == _fewer(4096, 1) == 1
+
+
+def test_asks_with_fewer_sets_have_as_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same study, with a limit that 40 observations exceed."""
+    monkeypatch.setattr(engine, "MOST_ROWS", 32)
+    optimizer = jes(seed=1, sets=6)
+    rng = np.random.default_rng(0)
+    for i in range(40):
+        optimizer.tell(point(i), float(rng.normal()))
+    assert optimizer.ask().params["c"] in "ab"
+    assert optimizer._state.theta is not None
+    assert len(optimizer._state.theta) == 6
+    assert len(optimizer.belief().values) == 6 * 2
