@@ -31,7 +31,7 @@ class Settings:
     """Space-filling trials told before the model is used; None means one more than parameters."""
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
-    moves: int = 4
+    moves: int = 3
     """Chains that an update moves by HMC, those that have waited longest first."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""

@@ -34,7 +34,7 @@ from optpair.runtime import Numbers, Stream, compiled, double, to_numpy
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8
-LEAPFROGS = 16  # long trajectories: one of them nearly forgets where it started
+LEAPFROGS = 12  # long trajectories: one of them nearly forgets where it started
 MASS_GAIN = 0.25  # how far the mass matrix follows the spread of the last draws
 COLD_ROUNDS = 24  # refreshes of a cold start; in the first half the data are let in
 OLDEST = 1_000_000  # the age of a copy
