@@ -64,7 +64,7 @@ def test_demo_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (("brannin",), "task must be one of gp2"),
-        (("branin", "--method", "ei"), "method must be one of jes"),
+        (("branin", "--method", "best"), "method must be one of jes"),
         (("branin", "--known"), "branin are not known"),
         (("gp2", "--kernel", "cubic"), "kernel must be one of"),
     ],

@@ -42,7 +42,8 @@ Maxima = OptimalPairs | Float[Array | np.ndarray, "M P"]
 
 MAXIMA = 16  # Gumbel draws a set, where fantasies do not say how many
 QUARTILES = np.array([0.25, 0.5, 0.75])
-ROUNDS = 24  # of regula falsi: half of them are enough
+ENOUGH = 1e-10  # of log(−log P), which is about as much of the Gumbel distribution's scale
+ROUNDS = 40  # of regula falsi, at most: about six are needed
 
 
 @pytree
@@ -150,8 +151,8 @@ def _quantiles(
         end(-ndtri(-jnp.expm1(np.log(QUARTILES) / count))),
     )
 
-    def narrow(_: Array, at: tuple[Array, ...]) -> tuple[Array, ...]:
-        low, high, above, below, side = at
+    def narrow(at: tuple[Array, ...]) -> tuple[Array, ...]:
+        low, high, above, below, side, _, _, rounds = at
         slope = above - below
         share = jnp.where(slope > 0, above / jnp.where(slope > 0, slope, 1.0), 0.5)
         t = low + (high - low) * jnp.clip(share, 0.0, 1.0)
@@ -163,12 +164,21 @@ def _quantiles(
             jnp.where(up, value, above * jnp.where(side < 0, 0.5, 1.0)),
             jnp.where(up, below * jnp.where(side > 0, 0.5, 1.0), value),
             jnp.where(up, 1, -1),
+            t,
+            value,
+            rounds + 1,
         )
 
-    side = jnp.zeros(low.shape, dtype=int)
-    start = (low, high, excess(low), excess(high), side)
-    low, high, above, below, _ = jax.lax.fori_loop(0, ROUNDS, narrow, start)
-    return jnp.where(jnp.abs(above) < jnp.abs(below), low, high)
+    def unfinished(at: tuple[Array, ...]) -> Array:
+        *_, value, rounds = at
+        return jnp.any(jnp.abs(value) > ENOUGH) & (rounds < ROUNDS)
+
+    side, rounds = jnp.zeros(low.shape, dtype=int), jnp.zeros((), dtype=int)
+    unknown = jnp.full(low.shape, jnp.inf)
+    ends = excess(low), excess(high)
+    start: tuple[Array, ...] = (low, high, *ends, side, low, unknown, rounds)
+    *_, t, _, _ = jax.lax.while_loop(unfinished, narrow, start)
+    return t
 
 
 def _of(posterior: Posterior, stars: Maxima, form: Form) -> MES:
