@@ -32,6 +32,7 @@ from matplotlib.axes import Axes
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
 ROWS = {
     "jes": (BLUE, "tells most about (x*, f*): where and how much"),
+    "pes": (BLUE, "tells most about x*: where, not how much"),
     "rmes": (BLUE, "tells most about f*, noise counted exactly"),
     "gibbon": (BLUE, "the same by moment matching, a lower bound"),
     "mes": (BLUE, "tells most about f*, as if there were no noise"),
