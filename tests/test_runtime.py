@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optpair.runtime import check_seed, double, make_key
+from optpair.runtime import check_seed, double, limit_threads, make_key
 from shell_cases import cheap, filled, python
 
 DESIGN = """
@@ -168,3 +169,39 @@ def test_a_forked_child_is_told_what_to_do(setup: str) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 3
     assert all("Start workers with the 'spawn' method" in line for line in lines)
+
+
+THREADS = """
+import os, sys, time, optpair
+from shell_cases import filled, jes
+if sys.argv[1] != "all":
+    optpair.limit_threads(int(sys.argv[1]))
+assert "NPROC" not in os.environ
+optimizer = filled(jes(), [0.3, 0.1, 0.7, 0.2])
+optimizer.ask()
+begin = time.process_time()
+time.sleep(1.0)
+idle = time.process_time() - begin
+try:
+    optpair.limit_threads(2)
+except RuntimeError as error:
+    assert "already" in str(error)
+else:
+    raise AssertionError("too late, and not said")
+print(len(os.listdir("/proc/self/task")), idle)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted here")
+def test_threads_are_limited_and_idle_between_asks() -> None:
+    shown = [python(THREADS, count) for count in ("1", "all")]
+    assert [done.stderr for done in shown] == ["", ""]
+    (one, idle), (every, _) = ([float(word) for word in done.stdout.split()] for done in shown)
+    assert one < every or os.cpu_count() == 1
+    assert idle < 0.1
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.0, True, None, "2"])
+def test_a_number_of_threads_is_a_number(count: object) -> None:
+    with pytest.raises(ValueError, match="count must be an int of at least 1"):
+        limit_threads(count)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from optpair.gp import Hyperparameters
     from optpair.history import Trial
     from optpair.optimizer import Belief, Optimizer, Recommendation
+    from optpair.runtime import limit_threads
     from optpair.search import Result, maximize, minimize
     from optpair.settings import Settings
     from optpair.space import Categorical, Float, Int, Space
@@ -35,6 +36,7 @@ __all__ = [
     "Trial",
     "acquisition",
     "gp",
+    "limit_threads",
     "maximize",
     "minimize",
     "pairs",
@@ -54,6 +56,7 @@ _HOMES = {
     "Settings": "settings",
     "Space": "space",
     "Trial": "history",
+    "limit_threads": "runtime",
     "maximize": "search",
     "minimize": "search",
 }

@@ -159,6 +159,26 @@ def check_seed(seed: object) -> int:
     return number
 
 
+def limit_threads(count: int) -> None:
+    """Let the engine use at most so many threads; before its first use in a process.
+
+    By default it uses the cores that the process may run on. Between asks none of them is busy.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"count must be an int of at least 1, not {count!r}")
+    if _jax_is_running():
+        raise RuntimeError("JAX has started its threads already: call limit_threads first")
+    before = os.environ.get("NPROC")
+    os.environ["NPROC"] = str(count)  # XLA's own name for it, read once
+    try:
+        jax.devices()
+    finally:
+        if before is None:
+            del os.environ["NPROC"]
+        else:
+            os.environ["NPROC"] = before
+
+
 def refuse_fork() -> None:
     """An error in a forked child of a process that has used JAX, where JAX would hang."""
     if _forked:
