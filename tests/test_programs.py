@@ -158,3 +158,23 @@ def test_the_next_size_is_compiled_while_a_trial_runs() -> None:
     optimizer.ask()
     assert optimizer.info.kind == "acquire"
     assert len(stages.choose._forms) == made
+
+
+def test_two_threads_that_run_programs_do_not_block_each_other() -> None:
+    """Batched factorisations from four threads: without turns, XLA's own threads can lock up."""
+
+    def factors(K: jax.Array) -> jax.Array:
+        return jnp.linalg.cholesky(K) @ K
+
+    program, K = Program(factors, ()), np.tile(np.eye(48, dtype=np.float32), (12, 1, 1))
+
+    def work() -> None:
+        for _ in range(200):
+            np.asarray(program(K))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not any(thread.is_alive() for thread in threads)

@@ -36,6 +36,10 @@ OPTIONS = {"xla_backend_optimization_level": 1}
 MOST_FILES = 400  # programs on disk; the oldest go first
 
 
+# One program at a time: two at once can each hold the threads that the other is waiting for.
+_running = threading.Lock()
+
+
 class _Here(threading.local):
     ahead = False  # whether this thread compiles ahead of need
 
@@ -91,7 +95,9 @@ class Program(Generic[P, R]):
             return inlined
         leaves = [leaf if hasattr(leaf, "dtype") else np.asarray(leaf) for leaf in leaves]
         form = self._form(leaves, tree, static)
-        outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
+        with _running:
+            outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
+            jax.block_until_ready(outcome)  # type: ignore[no-untyped-call]
         return outcome
 
     def prepare(self, *args: Any, **kwargs: Any) -> Any:
