@@ -87,7 +87,7 @@ def test_limits_count_every_stage_and_grow_with_the_work() -> None:
     assert all(0 < small[name] < large[name] for name in small)
     # Factorisations are cubic: 128 rows against 64.
     assert 4 < large["condition"] / small["condition"] < 8
-    twice = limits.stages(Settings(moves=8), 6, 60, rates)
+    twice = limits.stages(Settings(moves=6), 6, 60, rates)
     assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
     shown = text(speed.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small))
     assert "limit" in shown

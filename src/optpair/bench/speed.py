@@ -105,7 +105,7 @@ class Plan:
     @property
     def settings(self) -> Settings:
         """How the library is set."""
-        chosen: dict[str, Any] = {"exploit": 0.0, "initial": 1}
+        chosen: dict[str, Any] = {"exploit": 0.0, "initial": 1, "ahead": False}
         if self.paper:
             chosen |= {"kernel": "rbf", "sets": PAPER_SETS, "pairs": 10}
             chosen |= {"candidates": 10_000, "starts": 1}
