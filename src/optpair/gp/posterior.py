@@ -11,7 +11,7 @@ be appended in O(n²).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -175,18 +175,38 @@ def robust_cholesky(
 
 
 def inverse_lower(C: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
-    """C⁻¹ of a lower triangular C, halves at a time: matrix products, where LAPACK would crawl.
+    """C⁻¹ of a lower triangular C, from small blocks up: matrix products, where LAPACK would crawl.
 
-    [A 0; B D]⁻¹ = [A⁻¹ 0; −D⁻¹BA⁻¹ D⁻¹]
+        [A 0; B D]⁻¹ = [A⁻¹ 0; −D⁻¹BA⁻¹ D⁻¹]
+
+    All small blocks are inverted by one call: two at once, each batched, can lock XLA's threads up.
     """
     n = C.shape[-1]
-    if n <= SMALL_BLOCK:
-        return solve_triangular(C, jnp.broadcast_to(jnp.eye(n), C.shape), lower=True)
-    half = n // 2
-    A, D = inverse_lower(C[..., :half, :half]), inverse_lower(C[..., half:, half:])
-    B = -D @ (C[..., half:, :half] @ A)
-    zero = jnp.zeros((*C.shape[:-2], half, n - half))
-    return jnp.block([[A, zero], [B, D]])
+    size, blocks = n, 1
+    while size > SMALL_BLOCK:
+        size, blocks = -(-size // 2), 2 * blocks
+    extra = size * blocks - n
+    if extra:  # the identity's rows below change nothing above
+        C = jnp.pad(C, [(0, 0)] * (C.ndim - 2) + [(0, extra)] * 2)
+        C = C + jnp.diag(jnp.arange(n + extra) >= n)
+    diagonal = _blocks(C, size, range(blocks), range(blocks))
+    eye = jnp.broadcast_to(jnp.eye(size), diagonal.shape)
+    inverse = solve_triangular(diagonal, eye, lower=True)
+    while blocks > 1:
+        A, D = inverse[..., 0::2, :, :], inverse[..., 1::2, :, :]
+        below = _blocks(C, size, range(1, blocks, 2), range(0, blocks, 2))
+        B = -D @ (below @ A)
+        inverse = jnp.block([[A, jnp.zeros_like(A)], [B, D]])
+        size, blocks = 2 * size, blocks // 2
+    return inverse[..., 0, :n, :n]
+
+
+def _blocks(
+    C: Float[Array, "*M n n"], size: int, rows: Iterable[int], columns: Iterable[int]
+) -> Float[Array, "*M b s s"]:
+    """Square blocks of a matrix, by their places in it."""
+    places = [(i * size, j * size) for i, j in zip(rows, columns, strict=True)]
+    return jnp.stack([C[..., i : i + size, j : j + size] for i, j in places], axis=-3)
 
 
 def gram_of_lower(L: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
