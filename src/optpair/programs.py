@@ -16,7 +16,6 @@ import pickle
 import platform
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from importlib.metadata import version
@@ -181,7 +180,7 @@ def _start_lapack() -> None:
 
 def _keep(path: Path, form: _Form[Any]) -> None:
     """Write a program, in one atomic step; a disk that refuses costs only time later."""
-    try:
+    with contextlib.suppress(OSError, pickle.PicklingError, jax.errors.JaxRuntimeError):
         payload, _, _ = serialize(form.run)
         result = jax.tree.map(lambda a: shape_of(a.shape, a.dtype), form.result)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -189,8 +188,6 @@ def _keep(path: Path, form: _Form[Any]) -> None:
         temporary.write_bytes(pickle.dumps((payload, result)))
         temporary.replace(path)
         _prune(path.parent)
-    except (OSError, pickle.PicklingError, jax.errors.JaxRuntimeError) as error:
-        warnings.warn(f"a compiled program was not kept: {error}", stacklevel=2)
 
 
 def _prune(folder: Path) -> None:

@@ -162,7 +162,7 @@ def check_seed(seed: object) -> int:
 def limit_threads(count: int) -> None:
     """Let the engine use at most so many threads; before its first use in a process.
 
-    By default it uses the cores that the process may run on. Between asks none of them is busy.
+    By default it uses the cores that the process may run on.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count must be an int of at least 1, not {count!r}")
