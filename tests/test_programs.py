@@ -13,7 +13,7 @@ import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from optpair import programs, stages
-from optpair.programs import Program, shape_of
+from optpair.programs import Program
 from shell_cases import jes, point, python
 
 STUDY = """
@@ -94,19 +94,6 @@ def test_inside_another_program_it_is_a_part_of_it(folder: Path) -> None:
     slope = jax.grad(lambda x: jnp.sum(program(x, times=1)[0] ** 2))(jnp.ones(2))
     np.testing.assert_allclose(slope, 8.0)
     assert files(folder) == []
-
-
-def test_prepared_by_shape(folder: Path) -> None:
-    program = Program(doubled, ("times",))
-    with jax.enable_x64(True):
-        result = program.prepare(shape_of((3,)), times=3)
-        assert result[0].shape == (3,)
-        assert len(files(folder)) == 1
-        assert float(program(np.arange(3.0), times=3)[1]["sum"]) == 9
-    assert len(files(folder)) == 1
-    again = Program(doubled, ("times",))
-    with jax.enable_x64(True):
-        assert again.prepare(shape_of((3,)), times=3)[1]["sum"].shape == ()
 
 
 def test_threads_compile_once(folder: Path) -> None:

@@ -29,7 +29,7 @@ from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
 from optpair.maximize import Search, sobol
 from optpair.pairs import ANCHORS
-from optpair.runtime import Stream, double, wait
+from optpair.runtime import Stream, double
 from optpair.scaling import Scaling
 from optpair.settings import Settings
 from optpair.stages import Sampled
@@ -288,11 +288,13 @@ class Engine:
                 paths = paths * settings.sets // len(posterior.mean)
             draws = Draws.of(stream.child(0), posterior, paths=paths, features=settings.features)
             search = Search.of(stream.child(1), self.cube, settings.path_candidates, ANCHORS)
-            pairs = needs == "pairs"
-            sampled = wait(
-                stages.sample(
-                    draws, search, posterior, self.cube, steps=settings.steps, pairs=pairs
-                )
+            sampled = stages.sample(
+                draws,
+                search,
+                posterior,
+                self.cube,
+                steps=settings.steps,
+                pairs=needs == "pairs",
             )
         with info.stage("pending"):
             posterior = self._with_pending(stream.child(2), sampled, observations)
@@ -310,7 +312,7 @@ class Engine:
         pending = np.zeros((n, self.cube.dimensions))
         pending[:count] = observations.pending
         white = stream.draw().standard_normal((n, M, P))
-        return wait(stages.fantasise(white, posterior, paths, pending, np.asarray(count)))
+        return stages.fantasise(white, posterior, paths, pending, np.asarray(count))
 
     def _choose(
         self, stream: Stream, sampled: Sampled, surrogate: Surrogate, name: str

@@ -71,7 +71,7 @@ class _Form(NamedTuple, Generic[R]):
 
     run: Any
     result: Any
-    """The shapes that it returns, as it returns arrays."""
+    """What it returns, with 0 for every array."""
 
 
 class Program(Generic[P, R]):
@@ -98,10 +98,6 @@ class Program(Generic[P, R]):
             outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
             jax.block_until_ready(outcome)  # type: ignore[no-untyped-call]
         return outcome
-
-    def prepare(self, *args: Any, **kwargs: Any) -> Any:
-        """Have the form for these arguments ready, which may be shapes; the shapes it returns."""
-        return self._form(*self._bind(args, kwargs)).result
 
     def _bind(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, dict[str, Any]]:
         given = dict(zip(self._parameters, args, strict=False)) | kwargs
@@ -138,7 +134,8 @@ class Program(Generic[P, R]):
         if _unwanted():
             raise InterruptedError("the process is about to end")
         traced = self._jit.trace(**arrays, **static)
-        made = _Form(traced.lower().compile(compiler_options=_options()), traced.out_info)
+        result = jax.tree.map(lambda shape: 0, traced.out_info)
+        made = _Form(traced.lower().compile(compiler_options=_options()), result)
         if path is not None:
             _keep(path, made)
         return made
@@ -149,11 +146,6 @@ class Program(Generic[P, R]):
             return None
         digest = hashlib.sha256(repr((self._name, key, _surroundings())).encode()).hexdigest()
         return folder / "programs" / f"{self._name}-{digest[:32]}"
-
-
-def shape_of(shape: tuple[int, ...], dtype: Any = float) -> Any:
-    """What stands for an array in `Program.prepare`."""
-    return jax.ShapeDtypeStruct(shape, np.dtype(dtype))  # type: ignore[no-untyped-call]
 
 
 def _options() -> dict[str, Any]:
@@ -182,10 +174,9 @@ def _keep(path: Path, form: _Form[Any]) -> None:
     """Write a program, in one atomic step; a disk that refuses costs only time later."""
     with contextlib.suppress(OSError, pickle.PicklingError, jax.errors.JaxRuntimeError):
         payload, _, _ = serialize(form.run)
-        result = jax.tree.map(lambda a: shape_of(a.shape, a.dtype), form.result)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-        temporary.write_bytes(pickle.dumps((payload, result)))
+        temporary.write_bytes(pickle.dumps((payload, form.result)))
         temporary.replace(path)
         _prune(path.parent)
 

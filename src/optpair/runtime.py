@@ -92,12 +92,6 @@ def to_numpy(tree: T) -> T:
     return same
 
 
-def wait(tree: T) -> T:
-    """Block until every array of a structure is computed."""
-    done: T = jax.block_until_ready(tree)  # type: ignore[no-untyped-call]
-    return done
-
-
 def make_key(seed: int) -> Array:
     """A random key from any non-negative int, the same in 32- and 64-bit modes."""
     words = jnp.asarray(np.frombuffer(_digest(seed)[:8], dtype=np.uint32))

@@ -42,9 +42,11 @@ class Context:
 class Acquisition:
     """A function of points on the cube, to be maximised.
 
-    Subclasses are pytrees and define `evaluate`, which is traced. Calling one is for people: it
-    takes anything array-like and returns NumPy float64.
+    Subclasses are pytrees with a posterior and define `evaluate`, which is traced. Calling one is
+    for people: it takes anything array-like and returns NumPy float64.
     """
+
+    posterior: Posterior
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """Values at the points X, each on its own."""
@@ -53,7 +55,7 @@ class Acquisition:
     @property
     def dimensions(self) -> int:
         """The number of columns of a point, D."""
-        raise NotImplementedError
+        return self.posterior.X.shape[1]
 
     @double
     def __call__(self, X: ArrayLike) -> Float[np.ndarray, " q"]:

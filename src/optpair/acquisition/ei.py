@@ -48,11 +48,6 @@ class EI(Acquisition):
     incumbent: Float[Array, "M F"]
     log: bool = static()
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """EI(x) or log EI(x)."""
         means, variance = self.posterior.moments(X)

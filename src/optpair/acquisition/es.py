@@ -64,11 +64,6 @@ class ES(Acquisition):
     outcomes: Float[Array, " K"]  # ξ
     weights: Float[Array, " K"]  # w
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x), nats."""
         posterior = self.posterior

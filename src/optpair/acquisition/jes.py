@@ -44,11 +44,6 @@ class JES(Acquisition):
     precision: Float[Array, "M P"]  # 1 / (s* + δ)
     exact: bool = static()
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def conditioned(
         self, X: Float[Array, "q D"]
     ) -> tuple[Float[Array, "M q"], Float[Array, "M P q"], Float[Array, "M P q"]]:

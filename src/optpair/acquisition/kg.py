@@ -48,11 +48,6 @@ class KG(Acquisition):
     means: Float[Array, "M F A"]
     whitened: Float[Array, "M A n"]  # C⁻¹k(X, x_i)
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """KG(x)."""
         posterior = self.posterior

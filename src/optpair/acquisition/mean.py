@@ -22,11 +22,6 @@ class Mean(Acquisition):
 
     posterior: Posterior
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """m(x)."""
         return jnp.mean(self.posterior.means(self.posterior.covariance(X)), (0, 1))

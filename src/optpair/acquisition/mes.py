@@ -55,11 +55,6 @@ class MES(Acquisition):
     f: Float[Array, "M P"]
     form: Form = static()
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x), nats."""
         means, variance = self.posterior.moments(X)

@@ -89,11 +89,6 @@ class PES(Acquisition):
     sweeps: Float[Array, "M P"]
 
     @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
-    @property
     def converged(self) -> Bool[np.ndarray, "M P"]:
         """Whether EP converged for each x*: its last sweep changed nothing to speak of."""
         return np.asarray(self.change) <= orthant.TOLERANCE

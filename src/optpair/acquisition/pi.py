@@ -31,11 +31,6 @@ class PI(Acquisition):
     posterior: Posterior
     threshold: Float[Array, "M F"]
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """P(f(x) > τ)."""
         means, variance = self.posterior.moments(X)

@@ -31,11 +31,6 @@ class UCB(Acquisition):
     posterior: Posterior
     kappa: Float[Array, ""]
 
-    @property
-    def dimensions(self) -> int:
-        """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
-
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """m(x) + κ √s(x)."""
         means, variance = self.posterior.moments(X)
