@@ -26,17 +26,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
+from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # Faster to compile, and as fast to run: the time is in matrix products and vector loops.
 OPTIONS = {"xla_backend_optimization_level": 1}
+# Faster still, for programs whose time is in LAPACK and matrix products.
+PLAIN = OPTIONS | {"xla_cpu_use_fusion_emitters": False}
 MOST_FILES = 400  # programs on disk; the oldest go first
 
 
 # One program at a time: two at once can each hold the threads that the other is waiting for.
 _running = threading.Lock()
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """SciPy's BLAS, which is JAX's LAPACK: loaded before the first program runs."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+    """No threads of BLAS for a while.
+
+    They gain nothing on small matrices, and spin: where another process has the second core, a
+    factorisation of a millisecond would wait for the scheduler, a hundred times as long.
+    """
+    limited: contextlib.AbstractContextManager[Any] = _blas().limit(limits=1)
+    return limited
 
 
 class _Here(threading.local):
@@ -77,7 +96,10 @@ class _Form(NamedTuple, Generic[R]):
 class Program(Generic[P, R]):
     """A function whose compiled forms, one for each shape of its arguments, are kept on disk."""
 
-    def __init__(self, function: Callable[P, R], static: tuple[str, ...]) -> None:
+    def __init__(
+        self, function: Callable[P, R], static: tuple[str, ...], plain: bool = False
+    ) -> None:
+        self._options = PLAIN if plain else OPTIONS
         self._jit = jax.jit(function, static_argnames=static)
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._parameters = tuple(inspect.signature(function).parameters)
@@ -94,7 +116,7 @@ class Program(Generic[P, R]):
             return inlined
         leaves = [leaf if hasattr(leaf, "dtype") else np.asarray(leaf) for leaf in leaves]
         form = self._form(leaves, tree, static)
-        with _running:
+        with _running, one_blas_thread():
             outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
             jax.block_until_ready(outcome)  # type: ignore[no-untyped-call]
         return outcome
@@ -135,7 +157,7 @@ class Program(Generic[P, R]):
             raise InterruptedError("the process is about to end")
         traced = self._jit.trace(**arrays, **static)
         result = jax.tree.map(lambda shape: 0, traced.out_info)
-        made = _Form(traced.lower().compile(compiler_options=_options()), result)
+        made = _Form(_compile(traced.lower(), self._options), result)
         if path is not None:
             _keep(path, made)
         return made
@@ -148,8 +170,12 @@ class Program(Generic[P, R]):
         return folder / "programs" / f"{self._name}-{digest[:32]}"
 
 
-def _options() -> dict[str, Any]:
-    return OPTIONS if jax.default_backend() == "cpu" else {}
+def _compile(lowered: Any, options: dict[str, Any]) -> Any:
+    """Compiled with these options, where this XLA knows them."""
+    if jax.default_backend() == "cpu":
+        with contextlib.suppress(jax.errors.JaxRuntimeError):
+            return lowered.compile(compiler_options=options)
+    return lowered.compile()
 
 
 def _load(path: Path, structure: Any) -> _Form[Any] | None:
