@@ -33,8 +33,6 @@ R = TypeVar("R")
 
 # Faster to compile, and as fast to run: the time is in matrix products and vector loops.
 OPTIONS = {"xla_backend_optimization_level": 1}
-# Faster still, for programs whose time is in LAPACK and matrix products.
-PLAIN = OPTIONS | {"xla_cpu_use_fusion_emitters": False}
 MOST_FILES = 400  # programs on disk; the oldest go first
 
 
@@ -96,10 +94,7 @@ class _Form(NamedTuple, Generic[R]):
 class Program(Generic[P, R]):
     """A function whose compiled forms, one for each shape of its arguments, are kept on disk."""
 
-    def __init__(
-        self, function: Callable[P, R], static: tuple[str, ...], plain: bool = False
-    ) -> None:
-        self._options = PLAIN if plain else OPTIONS
+    def __init__(self, function: Callable[P, R], static: tuple[str, ...]) -> None:
         self._jit = jax.jit(function, static_argnames=static)
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._parameters = tuple(inspect.signature(function).parameters)
@@ -157,7 +152,7 @@ class Program(Generic[P, R]):
             raise InterruptedError("the process is about to end")
         traced = self._jit.trace(**arrays, **static)
         result = jax.tree.map(lambda shape: 0, traced.out_info)
-        made = _Form(_compile(traced.lower(), self._options), result)
+        made = _Form(_compile(traced.lower()), result)
         if path is not None:
             _keep(path, made)
         return made
@@ -170,11 +165,11 @@ class Program(Generic[P, R]):
         return folder / "programs" / f"{self._name}-{digest[:32]}"
 
 
-def _compile(lowered: Any, options: dict[str, Any]) -> Any:
-    """Compiled with these options, where this XLA knows them."""
+def _compile(lowered: Any) -> Any:
+    """Compiled with our options, where this XLA knows them."""
     if jax.default_backend() == "cpu":
         with contextlib.suppress(jax.errors.JaxRuntimeError):
-            return lowered.compile(compiler_options=options)
+            return lowered.compile(compiler_options=OPTIONS)
     return lowered.compile()
 
 

@@ -77,14 +77,11 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
     return inner
 
 
-def compiled(*static: str, plain: bool = False) -> Callable[[Callable[P, R]], Program[P, R]]:
-    """Compile a function on its first call; `static` names arguments that are compiled in.
-
-    `plain` compiles faster, for functions that spend their time in factorisations and products.
-    """
+def compiled(*static: str) -> Callable[[Callable[P, R]], Program[P, R]]:
+    """Compile a function on its first call; `static` names arguments that are compiled in."""
 
     def wrap(function: Callable[P, R]) -> Program[P, R]:
-        return Program(function, static, plain)
+        return Program(function, static)
 
     return wrap
 

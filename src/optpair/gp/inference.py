@@ -132,7 +132,7 @@ def unpack(theta: Float[Array, "*M k"], prior: Prior) -> Hyperparameters:
     )
 
 
-@compiled("model", plain=True)
+@compiled("model")
 def posterior(theta: Float[Numbers, "M k"], data: Data, *, model: Model) -> Posterior:
     """The posterior under each of M unconstrained vectors."""
     hypers = unpack(jnp.asarray(theta), model.prior)
@@ -164,7 +164,7 @@ def log_posterior(
     return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
 
-@compiled("model", plain=True)
+@compiled("model")
 def _densities(
     position: Float[Numbers, "M k"], data: Data, temper: Float[Numbers, ""], *, model: Model
 ) -> Float[Array, " M"]:
@@ -180,7 +180,7 @@ class Moved(NamedTuple):
     divergent: Bool[Array, " B"]
 
 
-@compiled("model", plain=True)
+@compiled("model")
 def _move(
     position: Float[Numbers, "B k"],
     momentum: Float[Numbers, "B k"],
@@ -373,7 +373,7 @@ def rescale(chains: Chains, shift: tuple[float, float], prior: Prior) -> Chains 
     )
 
 
-@compiled("model", plain=True)
+@compiled("model")
 def _negative(theta: Array, data: Data, *, model: Model) -> tuple[Array, Array]:
     value, slope = jax.value_and_grad(log_posterior)(theta, data, model)
     return -value, -slope
