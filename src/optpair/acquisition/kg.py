@@ -76,11 +76,12 @@ class KG(Acquisition):
 
         if means.shape[1] == 1:
             return average(self.means, means)
-        return jax.lax.cond(
+        value: Array = jax.lax.cond(
             self.alone,
             lambda: average(self.means[:, :1], means[:, :1]),
             lambda: average(self.means, means),
         )
+        return value
 
 
 @jax.custom_jvp
