@@ -22,11 +22,11 @@ numbers end); the derivative is exact for (S4) as it stands here. An average of 
 the p of now, is the entropy to start from: the two are equal in the limit, and by concavity no gain
 is negative.
 
-With few draws gains come out too large. An entropy of S draws over R points that are about as likely
-falls short by (R − 1)/(2S) nats. The average of p(ξ_k) holds more different draws than each p(ξ_k)
-does, so that the first entropy of (S4) falls short by less than the second: α is too large by up to
-that, 0.03 nats with 512 draws (one set) and 0.24 with 64 (twelve sets). It is so for all x alike
-where x decides much, and vanishes with the gain itself where it decides little.
+With few draws gains come out too large. An entropy of S draws over R points about as likely falls
+short by (R − 1)/(2S) nats. The average of p(ξ_k) holds more different draws than each p(ξ_k)
+does, so that the first entropy of (S4) falls short by less than the second: α is too large by up
+to that, 0.03 nats with 512 draws (one set) and 0.24 with 64 (twelve sets), and by less where x
+decides little.
 
 The density that representer points are drawn from would enter an entropy of x* over the continuum,
 but not its expected fall: the mean of p(ξ) is the p of now.
