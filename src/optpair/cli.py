@@ -311,7 +311,9 @@ def speed(
     sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
     pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
     candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
-    method: Annotated[str, typer.Option(help="Acquisition function.")] = "jes",
+    method: Annotated[
+        list[str], typer.Option(help="Acquisition function; repeat for more beside it.")
+    ] = ["jes"],  # noqa: B006
     repeats: Annotated[int, typer.Option(min=1, help="Timed asks.")] = 20,
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's setting: 10 given sets × 10 pairs.")
@@ -340,7 +342,8 @@ def speed(
             sets=sets,
             pairs=pairs,
             candidates=candidates,
-            method=method,
+            method=method[0],
+            beside=tuple(method[1:]),
             repeats=repeats,
             paper=paper,
             peers=peers,
