@@ -13,8 +13,8 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from optpair.bench import tables, tasks
 from optpair.bench import methods as module
+from optpair.bench import tables, tasks
 from optpair.bench.functions import SYNTHETIC
 
 Kind = Literal["inference", "simple", "observed"]
