@@ -103,9 +103,9 @@ def test_average_ranks() -> None:
 def test_the_table() -> None:
     shown = analysis.markdown(ROWS, GP, "inference").splitlines()
     assert (
-        shown[2] == "| GP 2-D | JES | 2 | −1.50 ± 0.50 (−1.50) | 10 (100% reach it) |  |  | 0.5 |"
+        shown[2] == "| GP 2-D | JES | 2 | −1.50 ± 0.50 (−1.50) | 10 (100 % reach it) |  |  | 0.5 |"
     )
-    assert shown[3].startswith("| GP 2-D | EI | 2 | −1.00 ± 1.00 (−1.00) | – (50% reach it) |")
+    assert shown[3].startswith("| GP 2-D | EI | 2 | −1.00 ± 1.00 (−1.00) | – (50 % reach it) |")
     assert "+0.50 ± 0.50" in shown[3]
     assert "JES 1.25, EI 1.75" in shown[-1]
     assert analysis.markdown([], GP, "inference") == "Not run yet.\n"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from optpair.bench import experiments, methods, rows, runner, runs, tasks
+from optpair.bench import experiments, methods, peers, rows, runner, runs, tasks
 from optpair.bench.runs import Run
 from optpair.settings import Settings
 
@@ -109,6 +109,36 @@ def test_nonsense_methods(text: str, message: str) -> None:
         methods.parse(text)
 
 
+def test_a_peer_begins_as_the_others_and_is_told_what_it_asked_for() -> None:
+    pytest.importorskip("optuna")
+    row = runs.run(Run("synthetic", "branin@0.01", "optuna-tpe", 3, 2))
+    ours = runs.run(Run("synthetic", "branin@0.01", "sobol", 3, 2))
+    assert row["recommends"] == "best observed"
+    assert "optuna" in row["versions"]
+    assert row["checkpoints"]["simple"][0] == ours["checkpoints"]["simple"][0]
+    assert row["checkpoints"] != ours["checkpoints"]
+
+
+def test_a_peer_on_levels() -> None:
+    pytest.importorskip("optuna")
+    X = np.array([[0.0, 4 / 9], [1.0, 1 / 9]])
+    peer = peers.OptunaTPE(X, np.array([0.1, 0.2]), peers.About(seed=1, levels=10))
+    for _ in range(3):
+        x = peer.ask()
+        np.testing.assert_allclose(9 * x, np.rint(9 * x), atol=1e-12)
+        peer.tell(x, 0.5)
+    told = [trial.params for trial in peer._study.trials]
+    assert told[0] == {"x0": 0, "x1": 4}
+    assert len(told) == 5
+
+
+def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "missing", lambda: ["torch"])
+    with pytest.raises(ValueError, match="botorch-jes needs torch: make peers"):
+        runner.Plan("gp", methods=("botorch-jes",)).runs()
+    assert runner.Plan("gp", methods=("optuna-tpe",)).runs()
+
+
 def test_plans() -> None:
     plan = runner.Plan("gp", dims=(2, 12), methods=("jes", "sobol", "jes"), repetitions=2)
     found = [(r.task, r.method, r.seed, r.evaluations) for r in plan.runs()]
@@ -193,5 +223,6 @@ def test_time_left_is_from_runs_like_those_to_come() -> None:
     same, other = Run("gp", "gp2", "jes", 1, 10), Run("gp", "gp4", "mes", 1, 20)
     assert estimate.left([same] * 4, workers=2) == "about 40 s left"
     assert estimate.left([same, other], workers=1) == "very roughly 60 s left"
+    assert estimate.left([same], workers=1, running=[same]) == "about 30 s left"
     assert estimate.left([], workers=1) == ""
     assert runner.Estimate([]).left([same], 1) == "time left unknown"

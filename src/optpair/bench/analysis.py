@@ -272,7 +272,7 @@ def _target(line: Line) -> str:
     if line.reached == 0:
         return "never"
     count = f"{line.evaluations:.0f}" if np.isfinite(line.evaluations) else "–"
-    return f"{count} ({line.reached:.0%} reach it)"
+    return f"{count} ({100 * line.reached:.0f} % reach it)"
 
 
 def _number(value: float, digits: int, sign: str = "") -> str:

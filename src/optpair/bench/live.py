@@ -79,11 +79,7 @@ class MLP:
 @lru_cache(maxsize=1)
 def _data() -> tuple[Any, Any]:
     """Standardised inputs, and the classes."""
-    try:
-        from sklearn.datasets import load_breast_cancer
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"the task live-mlp needs {error.name}: pip install 'optpair[demo]'"
-        ) from error
+    from sklearn.datasets import load_breast_cancer
+
     X, y = load_breast_cancer(return_X_y=True)
     return (X - X.mean(0)) / X.std(0), y

@@ -141,8 +141,8 @@ def _section(experiment: Experiment, results: Path, figures: Path) -> str:
             parts.append(analysis.markdown(rows, experiment, kind).strip())
     parts.append(_images(names, figures))
     if experiment.notes:
-        parts.append("Differences from the paper:\n")
-        parts[-1] += "\n".join(f"- {note}" for note in experiment.notes)
+        parts.append("Differences from the paper:")
+        parts.append("\n".join(f"- {note}" for note in experiment.notes))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -300,6 +300,7 @@ def reports_best_observed(name: str) -> bool:
 
 def check(name: str) -> None:
     """An error where the packages of that method are not installed."""
-    needed = [n for n in missing() if name in METHODS and n.startswith(name.partition("-")[0])]
-    if needed:
-        raise ValueError(f"{name} needs {', '.join(needed)}: {HOW_TO}")
+    needs = {"optuna-gp": ("optuna", "torch"), "optuna-tpe": ("optuna",)}
+    absent = [p for p in needs.get(name, PACKAGES[1:]) if p in missing()]
+    if name in METHODS and absent:
+        raise ValueError(f"{name} needs {', '.join(absent)}: {HOW_TO}")

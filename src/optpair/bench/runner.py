@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from optpair.bench import cores, experiments, methods, peers, rows
+from optpair.bench import cores, experiments, methods, peers, rows, tasks
 from optpair.bench.rows import Key, Row
 from optpair.bench.runs import Run, settings, work
 
@@ -52,6 +52,8 @@ class Plan:
         for name in names:
             peers.check(methods.parse(name)[0])
         cells = experiment.select(self.tasks, self.dims)
+        for cell in cells:
+            tasks.check(cell.task)
         seeds = {cell.task: self._repetitions(experiment, cell) for cell in cells}
         return [
             Run(experiment.name, cell.task, name, seed, self.evaluations or cell.evaluations)
@@ -104,12 +106,13 @@ class Estimate:
                 return mean * spec.evaluations, group == groups[0]
         return 0.0, False
 
-    def left(self, runs: Iterable[Run], workers: int) -> str:
-        """The time that runs will take, in words."""
-        guesses = [self.of(spec) for spec in runs]
-        if not guesses:
+    def left(self, runs: Iterable[Run], workers: int, running: Iterable[Run] = ()) -> str:
+        """The time that runs will take, in words; what is running is taken for half done."""
+        guesses, half = [self.of(spec) for spec in runs], [self.of(spec) for spec in running]
+        if not guesses + half:
             return ""
-        seconds, sure = sum(s for s, _ in guesses) / workers, all(seen for _, seen in guesses)
+        seconds = (sum(s for s, _ in guesses) + 0.5 * sum(s for s, _ in half)) / workers
+        sure = all(seen for _, seen in guesses + half)
         if seconds == 0:
             return "time left unknown"
         return f"{'about' if sure else 'very roughly'} {duration(seconds)} left"
@@ -161,21 +164,22 @@ def benchmark(
 ) -> Outcome:
     """Do the runs that are not in the file yet; say what became of all of them."""
     store, claims = Store(out), rows.Claims(out)
-    todo = deque(spec for spec in runs if spec.key not in store.rows)
+    queue = Queue(deque(spec for spec in runs if spec.key not in store.rows))
     outcome = Outcome([], outdated=_outdated(runs, store.rows))
     estimate = Estimate(store.rows.values())
     with ExitStack() as stack:
         stack.callback(claims.close)
-        if todo:
+        if queue.todo:
             slots = stack.enter_context(_cluster(scheduler) if scheduler else _local(workers))
-            say = stack.enter_context(_bar(len(runs), len(runs) - len(todo), console))
-            for spec, found in _results(todo, slots, store, claims, outcome):
+            say = stack.enter_context(_bar(len(runs), len(runs) - len(queue.todo), console))
+            hands = len(slots) // AHEAD if scheduler else len(slots)
+            for spec, found in _results(queue, slots, store, claims, outcome):
                 if isinstance(found, str):
                     outcome.failed[spec.key] = found
                     say(1, f"{_name(spec)} failed: {found}")
                     continue
                 estimate.add(found)
-                left = estimate.left(todo, len(slots))
+                left = estimate.left(queue.todo, hands, queue.running)
                 say(1, f"{_name(spec)}: {_brief(found)}; {left}".rstrip("; "))
     store.refresh()
     outcome.rows = [store.rows[spec.key] for spec in runs if spec.key in store.rows]
@@ -207,14 +211,27 @@ Slot = Callable[[Run], Future[Row]]
 """Where a run is submitted; each has one at a time."""
 
 
+@dataclass
+class Queue:
+    """Runs that wait, and runs that someone is doing, and where."""
+
+    todo: deque[Run]
+    busy: dict[Future[Row], tuple[Run, Slot]] = field(default_factory=dict)
+
+    @property
+    def running(self) -> list[Run]:
+        """What is being done."""
+        return [spec for spec, _ in self.busy.values()]
+
+
 def _results(
-    todo: deque[Run], slots: Sequence[Slot], store: Store, claims: rows.Claims, outcome: Outcome
+    queue: Queue, slots: Sequence[Slot], store: Store, claims: rows.Claims, outcome: Outcome
 ) -> Iterator[tuple[Run, Row | str]]:
-    """Rows as they are finished, or why there is none. What is left to do stays in `todo`.
+    """Rows as they are finished, or why there is none.
 
     Runs that another runner has claimed are looked at again in the end: it may have been killed.
     """
-    busy: dict[Future[Row], tuple[Run, Slot]] = {}
+    todo, busy = queue.todo, queue.busy
     tried: set[Key] = set()
     claimed: list[Run] = []
 

