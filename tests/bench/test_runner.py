@@ -68,9 +68,11 @@ def test_the_paper_protocol() -> None:
     assert (model, known.kernel, known.pairs, known.exploit) == ("known", "rbf", 100, 0.0)
     assert known.initial == 5
     model, marginal = setting("synthetic", "hartmann6@0.01", "pes")
-    assert (model, marginal.sets, marginal.pairs, marginal.exploit) == ("marginal", 20, 5, 0.1)
+    assert (model, marginal.sets, marginal.pairs, marginal.exploit) == ("marginal", 20, 5, 0.0)
     assert marginal.refresh_every == 10
-    assert setting("synthetic", "branin@0.01", "jes")[1].refresh_every == 5
+    jes = setting("synthetic", "branin@0.01", "jes")[1]
+    assert (jes.refresh_every, jes.exploit) == (5, 0.1)  # γ is that of JES
+    assert setting("misspecified", "levy@0.01", "mes:exploit=0.1")[1].exploit == 0.1
     assert setting("gamma", "branin@0.01", "jes:exploit=0.05")[1].exploit == 0.05
     budgets = {c.task: c.evaluations for c in experiments.get("gp-noisy").cells}
     assert budgets == {"gp2@4": 250, "gp4@4": 500}

@@ -81,8 +81,10 @@ class Experiment:
         return found
 
     def setup(self, method: str, task: tasks.Task, cell: Cell) -> module.Setup:
-        """A method at the experiment's settings."""
+        """A method at the experiment's settings; γ is that of JES, others have none."""
         settings = {**self.settings, "refresh_every": cell.refresh_every}
+        if self.settings and not method.startswith("jes"):
+            settings["exploit"] = 0.0
         return module.setup(method, task, self.model, settings)
 
 
@@ -137,6 +139,7 @@ GP_NOTES = (
 MARGINAL_NOTES = (
     "Hyperparameters follow HMC chains that are moved at the paper's intervals (every 5 trials on "
     "Branin and the MLP tasks, every 10 on the others); kernel RBF, priors the library's.",
+    "γ is that of JES; MES, PES and EI have none unless their name says so.",
     MES_NOTE,
 )
 

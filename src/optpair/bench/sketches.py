@@ -51,7 +51,7 @@ def densities(folder: Path) -> Path:
         main.scatter(x, f, s=5, color=style.BLUE, alpha=0.25, linewidths=0, label="(x*, f*)")
         main.scatter(X, Y, s=26, color=style.ORANGE, edgecolor="black", zorder=4, label="values")
         main.set(xlabel="x", ylabel="objective", xlim=(0, 1))
-        main.legend(loc="lower right", fontsize=8)
+        main.legend(loc="lower right", fontsize=8, markerscale=1.5)
         axes["x"].hist(x, bins=80, range=(0, 1), density=True, color=style.GREEN)
         axes["x"].set_title("p(x*): what ES and PES ask about")
         axes["f"].hist(f, bins=50, density=True, color=style.ORANGE, orientation="horizontal")
@@ -116,7 +116,7 @@ def _band(
     name: str,
 ) -> None:
     axis.fill_between(
-        grid, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.4, linewidth=0, label=name
+        grid, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.6, linewidth=0, label=name
     )
     axis.plot(grid, mean, color="black", linewidth=1.0)
 
@@ -140,7 +140,7 @@ def approximation(folder: Path, points: int = 81) -> Path:
         figure, axis = plt.subplots(figsize=(5.6, 4.2))
         mesh = axis.pcolormesh(share, quantile, ratio, cmap="viridis", vmax=1.0, shading="nearest")
         lines = axis.contour(share, quantile, ratio, levels=[0.7, 0.8, 0.9, 0.95, 0.99], colors="w")
-        axis.clabel(lines, fontsize=8)
+        axis.clabel(lines, fontsize=8, inline_spacing=2)
         axis.set(xscale="log", yscale="log", xlabel="noise, share of the variance of y")
         axis.set_ylabel("truncation quantile Φ(β)")
         axis.grid(visible=False)
