@@ -26,7 +26,7 @@ from rich.table import Table
 from optpair.acquisition import NAMES
 from optpair.bench import cores, limits, peers
 from optpair.bench.methods import unit_space
-from optpair.bench.regret import versions
+from optpair.bench.runs import versions
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
 from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
 from optpair.gp import Hyperparameters
