@@ -37,7 +37,7 @@ from optpair.stages import Sampled
 SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
-MOST_ROWS = 512  # with more data, hyperparameters are inferred from a part, by fewer sets
+MOST_ROWS = 256  # with more data, hyperparameters are inferred from a part, by fewer sets
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
 COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose
