@@ -122,6 +122,7 @@ class Engine:
     settings: Settings
     acquisition: str
     hyperparameters: Literal["marginal", "map"] | Hyperparameters
+    least: int = 1  # observations that there is room for, at least
 
     @property
     def model(self) -> Model:
@@ -370,7 +371,8 @@ class Engine:
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
         """Standardised observations, padded with room for what is pending or failed."""
         n = len(observations.y)
-        size = padded_size(n + max(len(observations.pending), len(observations.failed)))
+        more = max(len(observations.pending), len(observations.failed))
+        size = padded_size(max(n + more, self.least))
         X = np.zeros((size, self.cube.dimensions))
         y, noise_var = np.zeros(size), np.full(size, np.nan)
         X[:n], y[:n] = observations.X, scaling.standardise(observations.y)

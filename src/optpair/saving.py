@@ -29,8 +29,14 @@ MOST_COUNT = 2**31  # counts are folded into keys
 
 
 def write(path: str | Path, document: Mapping[str, Any]) -> None:
+    """Write a document, as JSON."""
+    write_text(
+        path, json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
+    )
+
+
+def write_text(path: str | Path, text: str) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new, whole."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
     target = Path(os.path.realpath(path))  # a link stays a link
     _check_place(path, target)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
