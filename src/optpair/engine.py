@@ -177,11 +177,13 @@ class Engine:
     @double
     def belief(self, stream: Stream, state: State, observations: Observations) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
-        info = Info()
-        state = self.refresh(stream.child(HYPER), state, observations, info)
-        surrogate = self.condition(state, observations, info)
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        return self.believe(stream, self.condition(state, observations, Info()), observations)
+
+    def believe(self, stream: Stream, surrogate: Surrogate, observations: Observations) -> Pairs:
+        """The belief of a model that is there already."""
         best = self._best(stream.child(SEARCH), surrogate)
-        sampled = self.sample(stream.child(PATHS), surrogate, observations, info, "jes")
+        sampled = self.sample(stream.child(PATHS), surrogate, observations, Info(), "jes")
         _, gain = self._choose(stream.child(SEARCH), sampled, surrogate, "jes")
         assert sampled.stars is not None
         f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))

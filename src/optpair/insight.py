@@ -12,16 +12,17 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from scipy.special import ndtr, ndtri
 
 from optpair import stages
 from optpair.engine import CONFIDENCE, HYPER, Engine, Info, Pairs, State, Surrogate
 from optpair.gp.kernels import correlation
 from optpair.gp.mixture import TINY
+from optpair.gp.posterior import Posterior
 from optpair.history import Observations
 from optpair.maximize import sobol
-from optpair.runtime import Stream, double
+from optpair.runtime import Numbers, Stream, compiled, double
 
 FEW_ROWS, ROWS = 32, 512  # points that a compiled prediction takes at once
 MOST_POINTS = 2**14  # at which effects are measured
@@ -77,6 +78,12 @@ def predict(surrogate: Surrogate, X: Float[np.ndarray, "q D"]) -> Predicted:
     return Predicted(scaling.restore(mean), around[1] / 2 - around[0] / 2, low, high)
 
 
+def signed(predicted: Predicted, sign: float) -> Predicted:
+    """Of the objective that is maximised: of its negative, where the sign is −1."""
+    mean, std, low, high = predicted
+    return Predicted(sign * mean, std, *((low, high) if sign > 0 else (-high, -low)))
+
+
 def _moments(
     surrogate: Surrogate, X: Float[np.ndarray, "q D"]
 ) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
@@ -84,7 +91,9 @@ def _moments(
     rows = FEW_ROWS if len(X) <= FEW_ROWS else ROWS
     padded = np.zeros((-(-max(len(X), 1) // rows) * rows, X.shape[1]))
     padded[: len(X)] = X
-    blocks = [surrogate.posterior.predict(padded[i : i + rows]) for i in range(0, len(padded), rows)]
+    blocks = [
+        surrogate.posterior.predict(padded[i : i + rows]) for i in range(0, len(padded), rows)
+    ]
     means, variances = (np.concatenate(part, axis=1) for part in zip(*blocks, strict=True))
     return means[:, : len(X)], variances[:, : len(X)]
 
@@ -117,9 +126,15 @@ def effects(engine: Engine, surrogate: Surrogate) -> Effects | None:
 
     def mean(U: Float[np.ndarray, "N d"]) -> Float[np.ndarray, " N"]:
         X = np.asarray(stages.fill(np.zeros(U.shape[1]), engine.cube, U))
-        return _moments(surrogate, X)[0].mean(0)
+        blocks = [X[i : i + ROWS] for i in range(0, len(X), ROWS)]
+        return np.concatenate([np.asarray(_mean(surrogate.posterior, block)) for block in blocks])
 
     return variance_shares(mean, engine.cube.parameters)
+
+
+@compiled()
+def _mean(posterior: Posterior, X: Float[Numbers, "q D"]) -> Float[Array, " q"]:
+    return jnp.mean(posterior.means(posterior.covariance(jnp.asarray(X))), (0, 1))
 
 
 def variance_shares(
@@ -169,12 +184,29 @@ def nearness(
 
 
 @double
-def replay(
-    engine: Engine, stream: Stream, state: State, pasts: Sequence[Observations], rows: int
-) -> list[Pairs]:
-    """The belief after each of some past observations, by today's hyperparameters and scaling.
+def believe(
+    engine: Engine, stream: Stream, surrogate: Surrogate, observations: Observations
+) -> Pairs:
+    """What `Engine.belief` says, of a model that is there already."""
+    return engine.believe(stream, surrogate, observations)
 
-    All are padded to as many rows as `rows` are: today's programs then do for them.
+
+@double
+def replay(
+    engine: Engine,
+    stream: Stream,
+    state: State,
+    surrogate: Surrogate,
+    pasts: Sequence[Observations],
+) -> list[Pairs]:
+    """The belief after each of some past values, by today's `state` and chance of success.
+
+    All are padded to as many rows as today's: the same programs do for them.
     """
-    same = replace(engine, least=rows)
-    return [same.belief(stream.child(len(past.y)), state, past) for past in pasts]
+    same = replace(engine, least=len(surrogate.posterior.mask))
+    found = []
+    for past in pasts:
+        alone = replace(past, pending=past.pending[:0], failed=past.failed[:0])
+        then = same.condition(state, alone, Info())._replace(success=surrogate.success)
+        found.append(same.believe(stream.child(len(past.y)), then, alone))
+    return found

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from optpair import insight
-from optpair.engine import Pairs
+from optpair.engine import Pairs, State, Surrogate
 from optpair.insight import Noise, Predicted
 from optpair.report.subject import Model, Row, Subject
 from optpair.space import Categorical, Int
 
-MOST_MOMENTS = 12
 GRID = 61  # points of a slice
-MANY = 300  # values from which on the past is looked at less often
+MOMENTS = {300: 12, 600: 6, 10**9: 4}
+"""How often the past is looked at, up to so many values: each look costs their cube."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,12 @@ def gather(subject: Subject) -> Findings | None:
         return None
     now, sign = subject.observations(), subject.sign
     state, surrogate = insight.fitted(model.engine, model.stream, model.state, now)
-    pairs = model.engine.belief(model.stream, state, now)
+    pairs = insight.believe(model.engine, model.stream, surrogate, now)
     x = pairs.best.x
     effects = insight.effects(model.engine, surrogate)
     grids = [_along(model, x, i) for i in range(len(model.space))]
-    predicted = _signed(insight.predict(surrogate, np.concatenate([now.X, *grids])), sign)
+    everywhere = np.concatenate([now.X, *grids])
+    predicted = insight.signed(insight.predict(surrogate, everywhere), sign)
     ends = np.cumsum([len(now.X), *map(len, grids)])
     near = insight.nearness(model.engine, surrogate, now.X, x)
     slices = [
@@ -96,7 +97,7 @@ def gather(subject: Subject) -> Findings | None:
     ]
     best = int(np.argmax(now.y))
     mean, _, low, high = (float(part[best]) for part in predicted)
-    shares = [{}, {}] if effects is None else [dict(zip(model.space, e, strict=True)) for e in effects]
+    shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
     return Findings(
         recommended=_answer(pairs, model, sign),
         observed=told[best],
@@ -107,12 +108,12 @@ def gather(subject: Subject) -> Findings | None:
         gap=pairs.gap,
         noise=insight.noise(surrogate, now),
         moments=[
-            *_past(subject, model, state),
+            *_past(subject, model, state, surrogate),
             _moment(pairs, model, sign, len(told), told[-1].number),
         ],
         slices=slices,
-        first=shares[0],
-        total=shares[1],
+        first=shares[0] if shares else {},
+        total=shares[1] if shares else {},
         predicted=Predicted(*(part[: len(now.X)] for part in predicted)),
     )
 
@@ -128,13 +129,12 @@ def _moment(pairs: Pairs, model: Model, sign: float, told: int, number: int) -> 
     return Moment(told, number, best.mean, best.low, best.high, pairs.next_gain, pairs.gap)
 
 
-def _past(subject: Subject, model: Model, state: Any) -> list[Moment]:
+def _past(subject: Subject, model: Model, state: State, surrogate: Surrogate) -> list[Moment]:
     """The belief at some moments before now, more of them early."""
-    now, told = subject.observations(), subject.told
+    told = subject.told
     counts = moments(len(told))
     pasts = [subject.observations(count) for count in counts]
-    rows = len(now.y) + max(len(now.pending), len(now.failed))
-    found = insight.replay(model.engine, model.stream, state, pasts, rows)
+    found = insight.replay(model.engine, model.stream, state, surrogate, pasts)
     return [
         _moment(pairs, model, subject.sign, count, told[count - 1].number)
         for count, pairs in zip(counts, found, strict=True)
@@ -143,7 +143,7 @@ def _past(subject: Subject, model: Model, state: Any) -> list[Moment]:
 
 def moments(told: int) -> list[int]:
     """How many values were known at the moments that are looked back at."""
-    most = MOST_MOMENTS if told <= MANY else MOST_MOMENTS // 2
+    most = next(looks for values, looks in MOMENTS.items() if told <= values)
     share = np.linspace(0, 1, most) ** 1.5
     return sorted({1 + round((told - 1) * s) for s in share} - {told})
 
@@ -164,8 +164,3 @@ def _along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
     grid = np.repeat(x[None], len(own), axis=0)
     grid[:, columns] = own
     return np.asarray(cube.snap(grid))
-
-
-def _signed(predicted: Predicted, sign: float) -> Predicted:
-    mean, std, low, high = predicted
-    return Predicted(sign * mean, std, *((low, high) if sign > 0 else (-high, -low)))
