@@ -164,24 +164,20 @@ def _tiles(found: Findings, told: int) -> Markup:
     share = found.noise.share
     noise = "" if share is None or told < 3 else f", {percent(share)} of the variance of the values"
     tiles = (
-        ("gap", "still to be won", exact(found.gap, digits=2), "expected, over the recommendation"),
-        (
-            "gain",
-            "the next trial teaches",
-            exact(found.next_gain, digits=2),
-            "nats about the optimum",
-        ),
-        (
-            "noise",
-            "noise of one value",
-            exact(found.noise.std, digits=2),
-            f"standard deviation{noise}",
-        ),
+        ("gap", "still to be won", found.gap, "expected, over the recommendation"),
+        ("gain", "the next trial teaches", found.next_gain, "nats about the optimum"),
+        ("noise", "noise of one value", found.noise.std, f"standard deviation{noise}"),
     )
     return el(
         "section",
         *(
-            el("div", el("h3", label), el("p", value, class_="big"), el("p", unit), id=key)
+            el(
+                "div",
+                el("h3", label),
+                el("p", exact(value, digits=2), class_="big"),
+                el("p", unit),
+                id=key,
+            )
             for key, label, value, unit in tiles
         ),
         class_="tiles",

@@ -92,17 +92,16 @@ def verdict(
             f"{count(len(values), 'value')} cannot tell signal from noise yet; the model is used "
             f"from {initial} on.",
         )
+    gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
     won = abs(float(np.median(values)) - found.recommended.mean)
     share = found.gap / won if won > 0 else math.inf
     better = "lower" if direction == "minimize" else "higher"
-    reason = f"The optimum is expected to be {number(found.gap, digits=2)} {better} than the recommendation"
+    reason = f"The optimum is expected to be {gap} {better} than the recommendation"
     if math.isfinite(share) and share < 1:
         reason += f", {percent(share)} of what the search has won over its median trial"
-    reason += (
-        f"; the best next trial would teach {number(found.next_gain, digits=2)} nats about it."
-    )
+    reason += f"; the best next trial would teach {gain} nats about it."
     if found.gap < found.noise.std:
-        reason += f" That is less than the noise of a single trial (±{number(found.noise.std, digits=2)})."
+        reason += f" That is less than the noise of a single trial (±{noise})."
     if share < LITTLE:
         return Verdict("done", "Going on is hardly worth it.", reason)
     if found.next_gain < TEACHES_NOTHING:
