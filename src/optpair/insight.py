@@ -109,7 +109,7 @@ def quantiles(
         with np.errstate(over="ignore"):  # infinitely many deviations away is an answer
             below = ndtr((middle - means) / np.maximum(sds, TINY)).mean(0) < probability
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return low + (high - low) / 2
+    return np.asarray(low + (high - low) / 2)
 
 
 def noise(surrogate: Surrogate, observations: Observations) -> Noise:
@@ -180,7 +180,7 @@ def nearness(
     for column, parameter in enumerate(engine.cube.parameter):
         own[:, :, parameter] += scaled[:, :, column]
     others = np.maximum(scaled.sum(-1, keepdims=True) - own, 0.0)
-    return np.asarray(correlation(posterior.kernel, jnp.asarray(others))).mean(0)
+    return np.mean(np.asarray(correlation(posterior.kernel, jnp.asarray(others))), axis=0)
 
 
 @double

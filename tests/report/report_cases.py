@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
+from optpair.engine import State
+from optpair.insight import Noise, Predicted
+from optpair.optimizer import ANSWER, make_engine, stream
+from optpair.report import Model, Row, Subject
+from optpair.report.findings import Answer, Findings, Moment, Slice
 from shell_cases import TINY
 
 EVIL = "<script>document.title='owned';throw 1</script>"
@@ -34,14 +42,53 @@ def params(i: int) -> dict[str, Any]:
     }
 
 
-def search(told: int = 8, **options: Any) -> Optimizer:
-    """A tiny search, with a failure and a trial that is out."""
+def search(values: Sequence[float] | None = None, **options: Any) -> Optimizer:
+    """A tiny search with these values, or some, and then a failure."""
     settings = Settings(**TINY)
     optimizer = Optimizer(SPACE, seed=0, hyperparameters="map", settings=settings, **options)
-    for i in range(told):
-        optimizer.tell(params(i), value(params(i)))
-    optimizer.tell(params(told), failed=True)
+    told = [value(params(i)) for i in range(8)] if values is None else values
+    for i, given in enumerate(told):
+        optimizer.tell(params(i), given)
+    optimizer.tell(params(len(told)), failed=True)
     return optimizer
+
+
+def made_up(space: Space, told: int) -> tuple[Subject, Findings]:
+    """A subject with so many trials, and findings that nobody found."""
+    rng = np.random.default_rng(0)
+    points = np.asarray(space.cube.spread(rng.uniform(size=(told, len(space)))))
+    rows = tuple(
+        Row(i, "told", space.decode(x), float(rng.normal()), x=x) for i, x in enumerate(points)
+    )
+    engine = make_engine(space, "jes", "map", None)
+    model = Model(space, engine, State(), stream(0, ANSWER, told))
+    best = Answer(rows[0].params, 0.0, -0.5, 0.5)
+    grid = {name: sorted({row.params[name] for row in rows})[:61] for name in space}
+    shares = dict.fromkeys(space, 1 / len(space))
+    found = Findings(
+        recommended=best,
+        observed=rows[1],
+        expected=replace(best, params=rows[1].params),
+        stars=[row.params for row in rows[:96]],
+        worth=rng.normal(size=96),
+        next_gain=0.1,
+        gap=0.2,
+        noise=Noise(0.3, 0.4),
+        moments=[Moment(i, i, 0.0, -1.0, 1.0, 0.1, 0.2) for i in (1, told - 1)],
+        slices=[
+            Slice(name, values, _flat(len(values)), rng.uniform(size=told))
+            for name, values in grid.items()
+        ],
+        first=shares,
+        total=shares,
+        predicted=_flat(told),
+    )
+    return Subject("made up", "minimize", rows, model), found
+
+
+def _flat(points: int) -> Predicted:
+    zeros, ones = np.zeros(points), np.ones(points)
+    return Predicted(zeros, ones, -2 * ones, 2 * ones)
 
 
 class Seen(NamedTuple):

@@ -5,26 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 import pytest
-from report_cases import EVIL, SPACE, Page, numbers, params, search, value
+from report_cases import EVIL, SPACE, Page, made_up, numbers, search
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
-from optpair.engine import State
-from optpair.insight import Predicted
-from optpair.integrations.marks import OUTPUT
+from optpair.history import Direction
+from optpair.integrations.marks import FAILED, OUTPUT, mark
 from optpair.integrations.optuna import JESSampler
-from optpair.optimizer import make_engine, stream
-from optpair.report import Model, Row, Subject
-from optpair.report.findings import gather, moments
+from optpair.report.findings import moments
 from optpair.report.page import render
-from shell_cases import CHEAP, TINY, cheap, filled
+from shell_cases import TINY, cheap, filled
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SCRIPTS = 2  # the page's own, and the numbers of the cloud
@@ -95,9 +90,8 @@ def test_structure(told: Told) -> None:
     places = json.loads(page.words["places"])
     assert [len(row) for row in places["stars"]] == [len(optimizer.belief().values)] * 4
     assert [len(row) for row in places["trials"]] == [8] * 4
-    assert all(
-        0 <= u <= 1000 for rows in ("stars", "trials", "marks") for r in places[rows] for u in r
-    )
+    everything = [u for kind in ("stars", "trials", "marks") for row in places[kind] for u in row]
+    assert 0 <= min(everything) <= max(everything) <= 1000
     titles = re.findall(r"<h2>(.*?)</h2>", text)
     assert titles == [
         "Recommended",
@@ -157,9 +151,9 @@ def test_without_a_value_there_is_a_page_that_says_so(kind: str, tmp_path: Path)
 )
 def test_values_of_any_size(values: list[float], tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    filled(cheap(hyperparameters="map"), values).report(path)
+    search(values).report(path)
     text, page = read(path)
-    assert len(page.all("tr")) == 1 + len(values)
+    assert len(page.all("tr")) == 2 + len(values)
     assert not re.findall(r'(?:d|cx|cy|x|y)="[^"]*(?:nan|inf)', text)
     assert math.isfinite(sum(numbers(text, "gap")))
 
@@ -175,22 +169,11 @@ def test_one_parameter_and_one_value(tmp_path: Path) -> None:
 
 
 def test_twenty_parameters_and_a_thousand_trials_stay_small() -> None:
-    """The model has 20 of them, to be quick; the table and every slice have all."""
+    """A thousand rows in the table, and dots in every slice."""
     kinds: list[Any] = [Float(0, 1), Int(0, 50), Categorical([f"choice {i}" for i in range(7)])]
     space = Space({f"parameter {i}": kinds[i % 3] for i in range(20)})
-    engine = make_engine(space, "jes", "map", Settings(**TINY))
-    rng = np.random.default_rng(0)
-    points = np.asarray(space.cube.spread(rng.uniform(size=(1000, 20))))
-    rows = tuple(Row(i, "told", space.decode(x), float(i % 7), x=x) for i, x in enumerate(points))
-    few = Subject("many", "minimize", rows[:20], Model(space, engine, State(), stream(0, 2, 20)))
-    found = gather(few)
-    assert found is not None
-    many = replace(
-        found,
-        slices=[replace(cut, nearness=rng.uniform(size=1000)) for cut in found.slices],
-        predicted=Predicted(*(np.resize(part, 1000) for part in found.predicted)),
-    )
-    text = render(replace(few, rows=rows), many, datetime(2026, 1, 1))
+    subject, found = made_up(space, 1000)
+    text = render(subject, found, datetime(2026, 1, 1))
     assert len(Page(text).all("tr")) == 1001
     assert 500_000 < len(text) < 2_000_000
 
@@ -214,9 +197,11 @@ def study(n: int = 5) -> optuna.Study:
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0.0, 1.0)
+        trial.suggest_int("depth", 1, 8)
         trial.suggest_int("one", 3, 3)
         kind = trial.suggest_categorical("kind", [None, True, "<b>bold</b>"])
         if trial.number == 2:
+            mark(trial.study, trial, FAILED, True)
             trial.set_user_attr(OUTPUT, "Traceback\n" + "x" * 50_000 + "\n<i>no GPU</i>")
             raise ValueError
         return x + (kind is None)
@@ -228,7 +213,7 @@ def study(n: int = 5) -> optuna.Study:
 def test_from_an_optuna_study(tmp_path: Path) -> None:
     sampler = JESSampler(seed=1, hyperparameters="map", settings=Settings(**TINY))
     made = study()
-    made.enqueue_trial({"x": 0.5, "one": 3, "kind": True})
+    made.enqueue_trial({"x": 0.5, "depth": 2, "one": 3, "kind": True})
     summary = sampler.report(made, tmp_path / "page.html")
     text, page = read(tmp_path / "page.html")
     best = sampler.recommend(made)
@@ -239,7 +224,7 @@ def test_from_an_optuna_study(tmp_path: Path) -> None:
     assert "<b>bold" not in text
     assert "&lt;i&gt;no GPU&lt;/i&gt;" in text
     assert len(text) < 200_000  # of a long message the page shows a part
-    assert "1 enqueued" in text
+    assert "4 told, 1 failed, 1 enqueued" in text
 
 
 def test_an_optuna_study_without_trials(tmp_path: Path) -> None:
@@ -258,13 +243,11 @@ def test_a_place_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
         optimizer.report(tmp_path)
 
 
-def test_values_below_are_better_or_above(tmp_path: Path) -> None:
-    for direction, word in (("minimize", "lower"), ("maximize", "higher")):
-        optimizer = Optimizer(SPACE, direction=direction, **{**CHEAP, "hyperparameters": "map"})
-        for i in range(6):
-            optimizer.tell(params(i), value(params(i)))
-        optimizer.report(tmp_path / "page.html")
-        text, page = read(tmp_path / "page.html")
-        assert f"{word} than the recommendation" in page.words["verdict"]
-        best = optimizer.recommend()
-        assert numbers(text, "recommended") == [best.mean, *best.interval]
+@pytest.mark.parametrize(("direction", "word"), [("minimize", "lower"), ("maximize", "higher")])
+def test_better_is_lower_or_higher(direction: Direction, word: str, tmp_path: Path) -> None:
+    optimizer = search(direction=direction)
+    optimizer.report(tmp_path / "page.html")
+    text, page = read(tmp_path / "page.html")
+    assert f"{word} than the recommendation" in page.words["verdict"]
+    best = optimizer.recommend()
+    assert numbers(text, "recommended") == [best.mean, *best.interval]

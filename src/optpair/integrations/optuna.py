@@ -374,19 +374,19 @@ class JESSampler(BaseSampler):
 
 def _reported(trial: FrozenTrial, desk: _Desk | None) -> report.Row:
     """A trial as a page shows it."""
-    params, x = dict(trial.params), None
-    if desk is not None:
-        params = published(trial, desk.domain.distributions) or params
-        x = desk.domain.encode(params)
-    message = trial.user_attrs.get(OUTPUT)
+    params: dict[str, Any] = dict(trial.params)
+    if desk is not None and trial.state in _OUT:
+        params |= published(trial, desk.domain.distributions) or {}
+    value = trial.values[0] if trial.values else None
+    finite = value is None or abs(value) <= LARGEST
     return report.Row(
         trial.number,
-        state(trial),
-        params | dict(trial.params),
-        trial.values[0] if trial.values else None,
+        state(trial) if finite else "failed",  # as the model takes it
+        params,
+        value,
         _noise_var(trial),
-        "" if message is None else str(message),
-        x,
+        str(trial.user_attrs.get(OUTPUT) or ""),
+        None if desk is None else desk.domain.encode(params),
     )
 
 

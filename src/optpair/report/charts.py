@@ -11,7 +11,7 @@ from optpair.history import Direction
 from optpair.report import axes
 from optpair.report.axes import Choices, Line
 from optpair.report.findings import Findings, Moment, Slice
-from optpair.report.frame import Frame, mark
+from optpair.report.frame import SLANT, Frame, mark
 from optpair.report.markup import Markup, el, join, px
 from optpair.report.subject import Row
 from optpair.report.words import number
@@ -157,7 +157,8 @@ def slice_(
 ) -> Markup:
     """The predicted value along one parameter, with its band, and the trials."""
     told, failed = subject
-    frame = Frame(x, y, width=340, height=210, left=46)
+    slanted = isinstance(x, Choices) and len(x.choices) > SLANT
+    frame = Frame(x, y, width=340, height=210, left=46, bottom=56 if slanted else 26)
     mean, _, low, high = cut.predicted
     best = found.recommended.params[cut.name]
     places = [

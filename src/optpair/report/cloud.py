@@ -20,7 +20,7 @@ from optpair.report.subject import Row
 from optpair.report.words import number, short
 
 WIDTH, HEIGHT = 460.0, 430.0
-BOX = {"left": 56.0, "right": 58.0, "top": 62.0, "bottom": 42.0}
+BOX = {"left": 64.0, "right": 58.0, "top": 62.0, "bottom": 42.0}
 MARGIN = 44.0  # of a histogram
 BINS = 24
 QUINTILES = 5
@@ -100,7 +100,7 @@ class Cloud:
         if shaken and axis.levels:
             share = 0.6 / axis.levels
             places = [at + share * (0.618034 * i % 1 - 0.5) for i, at in enumerate(places)]
-        return [round(UNIT * at) for at in places]
+        return [round(UNIT * min(max(at, 0.0), 1.0)) for at in places]
 
     def svg(self) -> Markup:
         """The drawing, as it is before anything is chosen."""
@@ -168,7 +168,17 @@ class Cloud:
         if where == "x":
             parts = [frame.x_marks(), frame.title(name), _above(frame, bins, edges)]
         else:
-            label = el("text", f"↑ {short(name, 24)}", x=4, y=frame.top - 10, class_="name")
+            middle = frame.top + frame.down / 2
+            turn = f"rotate(-90 13 {px(middle)})"
+            label = el(
+                "text",
+                short(name, 40),
+                x=13.0,
+                y=middle,
+                text_anchor="middle",
+                transform=turn,
+                class_="name",
+            )
             parts = [frame.y_marks(), label, _beside(frame, bins, edges)]
         return el("g", *parts, class_=f"{where}-axis" + ("" if seen else " off"), data_k=index)
 

@@ -60,7 +60,7 @@ class Frame:
     def y_marks(self, lines: bool = True) -> Markup:
         """Marks and labels to the left of the box, and fine lines across it."""
         parts = []
-        for place, label in self.y.ticks(max(2, int(self.down / 42))):
+        for place, label in self.y.ticks(max(2, int(self.down / 33))):
             at = self.top + self.down * (1 - place)
             if lines:
                 parts.append(

@@ -13,9 +13,10 @@ from typing import Any
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
 from optpair.report.findings import Answer, Findings
-from optpair.report.markup import Markup, el, join
+from optpair.report.markup import LONGEST, Markup, el, join
 from optpair.report.subject import OUT, Row, Subject
 from optpair.report.words import Verdict, brief, count, exact, number, percent, short, verdict
+from optpair.space import Categorical
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
 LONG = 90  # characters of a message that are seen at once
@@ -83,7 +84,7 @@ def _answers(subject: Subject, found: Findings) -> Markup:
     axis = charts.value_axis(found, told, subject.sign)
     scales = {
         name: axes.of_parameter(
-            parameter, model.named(name) if isinstance(parameter, axes.Categorical) else ()
+            parameter, model.named(name) if isinstance(parameter, Categorical) else ()
         )
         for name, parameter in model.space.items()
     }
@@ -190,6 +191,7 @@ def _over_time(subject: Subject, found: Findings, axis: axes.Line) -> Markup:
         ("predicted-key", "best predicted, 95 %"),
         ("observed-key", "best observed"),
         ("trial-key", "trials"),
+        *([("failed-key", "failed")] if any(r.state == "failed" for r in subject.rows) else []),
     )
     gap, gain = (
         charts.unknown(found.moments, subject.rows, what, label)
@@ -342,7 +344,8 @@ def _message(message: str) -> Markup:
     last = lines[-1] if lines else ""
     if len(lines) <= 1 and len(last) <= LONG:
         return join([last])
-    return el("details", el("summary", short(last, LONG)), el("pre", message))
+    end = message if len(message) <= LONGEST else f"…{message[1 - LONGEST :]}"
+    return el("details", el("summary", short(last, LONG)), el("pre", end))
 
 
 def _section(title: str, note: str, *parts: object, class_: str) -> Markup:

@@ -31,6 +31,8 @@ def number(value: float, resolution: float | None = None, digits: int = 4) -> st
         shown = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
     elif resolution and 1e-12 < resolution < 1e6:
         shown = f"{value:.{max(0, 1 - math.floor(math.log10(resolution)))}f}"
+    elif size >= 10 ** (digits - 1):
+        shown = f"{value:.0f}"
     else:
         shown = f"{value:.{digits}g}"
     return shown.replace("-", "−")
