@@ -51,7 +51,7 @@ INSIDE = {
         "markup": set(),
         "subject": set(),
         "findings": {"subject"},
-        "words": {"markup", "findings"},
+        "words": {"markup", "subject", "findings"},
         "axes": {"words"},
         "frame": {"markup", "axes"},
         "charts": {"markup", "subject", "findings", "words", "axes", "frame"},

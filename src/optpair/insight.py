@@ -180,7 +180,7 @@ def nearness(
     for column, parameter in enumerate(engine.cube.parameter):
         own[:, :, parameter] += scaled[:, :, column]
     others = np.maximum(scaled.sum(-1, keepdims=True) - own, 0.0)
-    return np.mean(np.asarray(correlation(posterior.kernel, jnp.asarray(others))), axis=0)
+    return np.asarray(jnp.mean(correlation(posterior.kernel, jnp.asarray(others)), axis=0))
 
 
 @double

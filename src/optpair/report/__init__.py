@@ -26,10 +26,7 @@ def write(subject: Subject, path: str | Path) -> dict[str, Any]:
 def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
     if found is None:
         return {"recommendation": None}
-    assert subject.model is not None
-    values = [float(row.value or 0.0) for row in subject.told]
-    said = verdict(found, values, subject.direction, subject.model.engine.initial)
-    best = found.recommended
+    said, best = verdict(subject, found), found.recommended
     return {
         "recommendation": {
             "params": dict(best.params),

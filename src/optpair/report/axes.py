@@ -36,7 +36,8 @@ class Line:
         """The place of a value; those beyond stand at the end."""
         v = float(value)
         if self.log:
-            place = math.log(max(v, self.low) / self.low) / math.log(self.high / self.low)
+            low, high = math.log(self.low), math.log(self.high)
+            place = (math.log(max(v, self.low)) - low) / (high - low)
         else:
             place = (v / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
         return min(max(place, 0.0), 1.0)

@@ -152,11 +152,15 @@ def unknown(moments: Sequence[Moment], rows: Sequence[Row], what: str, label: st
     )
 
 
-def slice_(
-    cut: Slice, found: Findings, subject: tuple[Sequence[Row], Sequence[Row]], x: axes.Axis, y: Line
+def along(
+    cut: Slice,
+    found: Findings,
+    told: Sequence[Row],
+    failed: Sequence[Row],
+    x: axes.Axis,
+    y: Line,
 ) -> Markup:
     """The predicted value along one parameter, with its band, and the trials."""
-    told, failed = subject
     slanted = isinstance(x, Choices) and len(x.choices) > SLANT
     frame = Frame(x, y, width=340, height=210, left=46, bottom=56 if slanted else 26)
     mean, _, low, high = cut.predicted

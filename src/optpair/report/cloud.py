@@ -65,30 +65,26 @@ class Cloud:
         )
 
     def data(self) -> Markup:
-        """The places of everything on every axis, from 0 to UNIT."""
-        found = self.found
-        stars = [
-            self._places(i, found.stars, found.worth, shaken=True) for i in range(len(self.names))
-        ]
-        values = [row.value for row in self.told]
-        params = [row.params for row in self.told]
-        trials = [self._places(i, params, values, shaken=True) for i in range(len(self.names))]
-        best, seen = found.recommended, found.observed
-        marks = [
-            [
-                *self._places(i, [best.params], [best.mean]),
-                *self._places(i, [seen.params], [seen.value]),
-            ]
-            for i in range(len(self.names))
-        ]
+        """Where everything stands on every axis, for the page's script: numbers only."""
         box = {
             "x": BOX["left"],
             "y": BOX["top"],
             "w": WIDTH - BOX["left"] - BOX["right"],
             "h": HEIGHT - BOX["top"] - BOX["bottom"],
         }
-        document = {"box": box, "stars": stars, "trials": trials, "marks": marks}
-        return Markup(json.dumps(document, separators=(",", ":")))  # numbers only
+        return Markup(json.dumps({"box": box, **self._everything()}, separators=(",", ":")))
+
+    def _everything(self) -> dict[str, list[list[int]]]:
+        """Places from 0 to UNIT: one list an axis, for each kind of dot."""
+        found, each = self.found, range(len(self.names))
+        values, params = [row.value for row in self.told], [row.params for row in self.told]
+        marked = (found.recommended, found.observed)
+        points, worth = [m.params for m in marked], [found.recommended.mean, found.observed.value]
+        return {
+            "stars": [self._places(i, found.stars, found.worth, shaken=True) for i in each],
+            "trials": [self._places(i, params, values, shaken=True) for i in each],
+            "marks": [self._places(i, points, worth) for i in each],
+        }
 
     def _places(
         self, index: int, params: Sequence[Any], values: Any, *, shaken: bool = False
@@ -106,19 +102,16 @@ class Cloud:
         """The drawing, as it is before anything is chosen."""
         x, y = self.start
         frame = self._frame(x, y)
-        places = json.loads(self.data())
-        at = [
-            (frame.left + frame.across * u / UNIT, frame.top + frame.down * (1 - v / UNIT))
-            for u, v in zip(places["stars"][x], places["stars"][y], strict=True)
-        ]
-        trials = [
-            (frame.left + frame.across * u / UNIT, frame.top + frame.down * (1 - v / UNIT))
-            for u, v in zip(places["trials"][x], places["trials"][y], strict=True)
-        ]
-        spots = [
-            (frame.left + frame.across * u / UNIT, frame.top + frame.down * (1 - v / UNIT))
-            for u, v in zip(places["marks"][x], places["marks"][y], strict=True)
-        ]
+        places = self._everything()
+
+        def spots(kind: str) -> list[tuple[float, float]]:
+            both = zip(places[kind][x], places[kind][y], strict=True)
+            return [
+                (frame.left + frame.across * u / UNIT, frame.top + frame.down * (1 - v / UNIT))
+                for u, v in both
+            ]
+
+        at, (best, seen) = spots("stars"), spots("marks")
         return drawing(
             WIDTH,
             HEIGHT,
@@ -126,11 +119,11 @@ class Cloud:
             *(self._axis(i, "x", i == x) for i in range(len(self.names))),
             *(self._axis(i, "y", i == y) for i in range(len(self.names))),
             frame.box(),
-            frame.dots(trials, "cloud-trials"),
+            frame.dots(spots("trials"), "cloud-trials"),
             el("g", *(el("circle", cx=a, cy=b, r=15, class_="haze") for a, b in at)),
             el("g", *self._stars(at), id="stars"),
-            el("g", mark(*spots[0], "disc", "recommended", "recommended"), id="best"),
-            el("g", mark(*spots[1], "star", "observed", "best observed"), id="seen"),
+            el("g", mark(*best, "disc", "recommended", "recommended"), id="best"),
+            el("g", mark(*seen, "star", "observed", "best observed"), id="seen"),
             id="cloud",
         )
 
@@ -164,9 +157,9 @@ class Cloud:
         name = self.names[index]
         places = self._places(index, self.found.stars, self.found.worth)
         choices = getattr(self.scales[index], "choices", None)
-        bins, edges = np.histogram(places, len(choices) if choices else BINS, (0, UNIT))
+        bins, _ = np.histogram(places, len(choices) if choices else BINS, (0, UNIT))
         if where == "x":
-            parts = [frame.x_marks(), frame.title(name), _above(frame, bins, edges)]
+            parts = [frame.x_marks(), frame.title(name), _above(frame, bins)]
         else:
             middle = frame.top + frame.down / 2
             turn = f"rotate(-90 13 {px(middle)})"
@@ -179,11 +172,11 @@ class Cloud:
                 transform=turn,
                 class_="name",
             )
-            parts = [frame.y_marks(), label, _beside(frame, bins, edges)]
+            parts = [frame.y_marks(), label, _beside(frame, bins)]
         return el("g", *parts, class_=f"{where}-axis" + ("" if seen else " off"), data_k=index)
 
 
-def _above(frame: Frame, bins: np.ndarray, edges: np.ndarray) -> Markup:
+def _above(frame: Frame, bins: np.ndarray) -> Markup:
     """The margin across, above the box."""
     tall, foot = MARGIN / max(int(bins.max()), 1), frame.top - 6
     step = frame.across / len(bins)
@@ -196,7 +189,7 @@ def _above(frame: Frame, bins: np.ndarray, edges: np.ndarray) -> Markup:
     return el("path", d=path, class_="hills")
 
 
-def _beside(frame: Frame, bins: np.ndarray, edges: np.ndarray) -> Markup:
+def _beside(frame: Frame, bins: np.ndarray) -> Markup:
     """The margin up, to the right of the box."""
     long, side = MARGIN / max(int(bins.max()), 1), frame.left + frame.across + 6
     step = frame.down / len(bins)

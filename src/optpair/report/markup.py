@@ -6,7 +6,6 @@ import html
 from collections.abc import Iterable
 
 VOID = {"meta", "link", "br", "input"}
-LONGEST = 4000  # characters of one text that a page shows
 
 
 class Markup(str):
@@ -15,7 +14,7 @@ class Markup(str):
 
 def text(value: object) -> Markup:
     """Any text as markup; control characters, which HTML forbids, are shown as �."""
-    plain = "".join(c if c >= " " or c in "\n\t" else "\ufffd" for c in str(value)[:LONGEST])
+    plain = "".join(c if c >= " " or c in "\n\t" else "\ufffd" for c in str(value))
     return Markup(html.escape(plain.encode("utf-8", "replace").decode()))
 
 

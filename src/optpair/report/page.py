@@ -13,13 +13,13 @@ from typing import Any
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
 from optpair.report.findings import Answer, Findings
-from optpair.report.markup import LONGEST, Markup, el, join
+from optpair.report.markup import Markup, el, join
 from optpair.report.subject import OUT, Row, Subject
 from optpair.report.words import Verdict, brief, count, exact, number, percent, short, verdict
 from optpair.space import Categorical
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
-LONG = 90  # characters of a message that are seen at once
+LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
 
 
 def render(subject: Subject, found: Findings | None, made: datetime) -> str:
@@ -60,7 +60,7 @@ def _header(subject: Subject, made: datetime) -> Markup:
     facts.append(made.strftime("%Y-%m-%d %H:%M"))
     return el(
         "header",
-        el("div", el("h1", subject.name), el("p", " · ".join(facts))),
+        el("div", el("h1", short(subject.name, LONGEST)), el("p", " · ".join(facts))),
         el("button", "◐", id="theme", type="button", title="light or dark"),
     )
 
@@ -80,7 +80,6 @@ def _nothing(subject: Subject) -> Markup:
 def _answers(subject: Subject, found: Findings) -> Markup:
     model, told = subject.model, subject.told
     assert model is not None
-    values = [float(row.value or 0.0) for row in told]
     axis = charts.value_axis(found, told, subject.sign)
     scales = {
         name: axes.of_parameter(
@@ -88,10 +87,9 @@ def _answers(subject: Subject, found: Findings) -> Markup:
         )
         for name, parameter in model.space.items()
     }
-    said = verdict(found, values, subject.direction, model.engine.initial)
     return join(
         [
-            _verdict(said),
+            _verdict(verdict(subject, found)),
             _hero(found),
             _tiles(found, len(told)),
             _over_time(subject, found, axis),
@@ -151,7 +149,7 @@ def _params(answer: Answer) -> Markup:
     return el(
         "dl",
         *(
-            el("div", el("dt", name), el("dd", short(value, 40), title=str(value)))
+            el("div", el("dt", name), el("dd", short(value, 40), title=short(str(value), LONGEST)))
             for name, value in answer.params.items()
         ),
     )
@@ -254,7 +252,7 @@ def _slices(
     figures = [
         _figure(
             cut.name,
-            charts.slice_(cut, found, (subject.told, failed), scales[cut.name], axis),
+            charts.along(cut, found, subject.told, failed, scales[cut.name], axis),
         )
         for cut in order
     ]

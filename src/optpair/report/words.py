@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpair.history import Direction
 from optpair.report.findings import Findings
 from optpair.report.markup import Markup, el
+from optpair.report.subject import Subject
 
 LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the rest is
 TEACHES_NOTHING = 0.01  # nats
@@ -83,10 +83,10 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def verdict(
-    found: Findings, values: Sequence[float], direction: Direction, initial: int
-) -> Verdict:
+def verdict(subject: Subject, found: Findings) -> Verdict:
     """Weigh what is still to be won against what was won over the median trial."""
+    assert subject.model is not None
+    values, initial = [row.value for row in subject.told], subject.model.engine.initial
     if len(values) <= initial:
         return Verdict(
             "early",
@@ -95,9 +95,9 @@ def verdict(
             f"from {initial} on.",
         )
     gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
-    won = abs(float(np.median(values)) - found.recommended.mean)
+    won = abs(float(np.median(np.array(values, dtype=float))) - found.recommended.mean)
     share = found.gap / won if won > 0 else math.inf
-    better = "lower" if direction == "minimize" else "higher"
+    better = "lower" if subject.direction == "minimize" else "higher"
     reason = f"The optimum is expected to be {gap} {better} than the recommendation"
     if math.isfinite(share) and share < 1:
         reason += f", {percent(share)} of what the search has won over its median trial"
