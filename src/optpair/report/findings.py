@@ -163,4 +163,4 @@ def _along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
         own = np.linspace(0, 1, GRID)[:, None]
     grid = np.repeat(x[None], len(own), axis=0)
     grid[:, columns] = own
-    return np.asarray(cube.snap(grid))
+    return np.array([model.space.encode(model.space.decode(row)) for row in grid])
