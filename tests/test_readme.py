@@ -15,7 +15,7 @@ README = Path(__file__).parents[1] / "README.md"
 def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # one of them saves a file
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     tiny = Settings(sets=2, pairs=2, candidates=64, path_candidates=64, starts=2, steps=4)
     names: dict[str, object] = {"tiny": tiny}
     text = "\n".join(blocks)
@@ -28,7 +28,8 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         text = text.replace(long, short)
     exec(text, names)
     assert np.asarray(names["mean"]).shape == (2, 1)
-    assert (tmp_path / "run.json").exists()
+    for name in ("run.json", "run.html", "study.html"):
+        assert (tmp_path / name).exists()
 
 
 def test_the_study_file_is_one(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ class Engine:
     settings: Settings
     acquisition: str
     hyperparameters: Literal["marginal", "map"] | Hyperparameters
+    least: int = 1  # observations that there is room for, at least
 
     @property
     def model(self) -> Model:
@@ -175,11 +176,13 @@ class Engine:
     @double
     def belief(self, stream: Stream, state: State, observations: Observations) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
-        info = Info()
-        state = self.refresh(stream.child(HYPER), state, observations, info)
-        surrogate = self.condition(state, observations, info)
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        return self.believe(stream, self.condition(state, observations, Info()), observations)
+
+    def believe(self, stream: Stream, surrogate: Surrogate, observations: Observations) -> Pairs:
+        """The belief of a model that is there already."""
         best = self._best(stream.child(SEARCH), surrogate)
-        sampled = self.sample(stream.child(PATHS), surrogate, observations, info, "jes")
+        sampled = self.sample(stream.child(PATHS), surrogate, observations, Info(), "jes")
         _, gain = self._choose(stream.child(SEARCH), sampled, surrogate, "jes")
         assert sampled.stars is not None
         f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))
@@ -364,7 +367,8 @@ class Engine:
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
         """Standardised observations, padded with room for what is pending or failed."""
         n = len(observations.y)
-        size = padded_size(n + max(len(observations.pending), len(observations.failed)))
+        more = max(len(observations.pending), len(observations.failed))
+        size = padded_size(max(n + more, self.least))
         X = np.zeros((size, self.cube.dimensions))
         y, noise_var = np.zeros(size), np.full(size, np.nan)
         X[:n], y[:n] = observations.X, scaling.standardise(observations.y)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn, SupportsFloat, get_args
 
 import numpy as np
@@ -94,6 +95,11 @@ class History:
     def sign(self) -> float:
         """What raw values are multiplied by, so that larger is better."""
         return -1.0 if self.direction == "minimize" else 1.0
+
+    @property
+    def points(self) -> Mapping[int, Float[np.ndarray, " D"]]:
+        """The points of the cube that stand for the trials, by id."""
+        return MappingProxyType(self._points)
 
     def count(self, state: State) -> int:
         """How many trials are in a state."""

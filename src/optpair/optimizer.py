@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, cast, get_args
@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar,
 import numpy as np
 from jaxtyping import Float
 
-from optpair import saving
+from optpair import insight, report, saving
 from optpair.acquisition import NAMES
 from optpair.engine import Best, Engine, Info, Pairs, State, padded_size
 from optpair.gp.posterior import Hyperparameters
@@ -57,6 +57,19 @@ class Recommendation:
         )
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is believed of the noiseless value at some points, one entry a point.
+
+    `low` and `high` hold 95 % of the belief.
+    """
+
+    mean: Float[np.ndarray, " q"]
+    std: Float[np.ndarray, " q"]
+    low: Float[np.ndarray, " q"]
+    high: Float[np.ndarray, " q"]
 
 
 @dataclass(frozen=True)
@@ -248,6 +261,34 @@ class Optimizer:
             stream(self._seed, ANSWER, told), self._state, self._history.observations()
         )
         return make_belief(pairs, self.space.decode, self._history.sign, self._best())
+
+    @_locked
+    def predict(self, params: Sequence[Mapping[str, Any]]) -> Prediction:
+        """What is believed of the noiseless value at each of some points, told or not."""
+        if isinstance(params, Mapping) or not isinstance(params, Sequence):
+            raise TypeError(f"params must be a list of dicts, one a point, not {params!r}")
+        self._need_values()
+        rows = [self.space.encode(point) for point in params]
+        X = np.array(rows, float).reshape(len(rows), self.space.cube.dimensions)
+        key = stream(self._seed, ANSWER, self._history.count("told"))
+        now = self._history.observations()
+        _, surrogate = insight.fitted(self._engine, key, self._state, now)
+        return Prediction(*insight.signed(insight.predict(surrogate, X), self._history.sign))
+
+    @_locked
+    def report(self, path: str | Path, *, name: str = "optpair") -> dict[str, Any]:
+        """Write a page of HTML on what was found, which needs nothing else; see `optpair.report`.
+
+        `name` is its heading. Returns what stands on it: the path, the recommendation, and more.
+        """
+        points = self._history.points
+        rows = tuple(
+            report.Row(t.id, t.state, t.params, t.value, t.noise_var, x=points[t.id])
+            for t in self._history
+        )
+        key = stream(self._seed, ANSWER, self._history.count("told"))
+        model = report.Model(self.space, self._engine, self._state, key)
+        return report.write(report.Subject(name, self.direction, rows, model), path)
 
     @_locked
     def save(self, path: str | Path) -> None:
