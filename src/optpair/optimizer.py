@@ -225,6 +225,14 @@ class Optimizer:
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 
     @_locked
+    def revise(self, trial: Trial | int, *, noise_var: SupportsFloat | None) -> None:
+        """Give a told trial another noise variance, where it is known better now.
+
+        None means that it is inferred.
+        """
+        self._history.revise(trial, noise_var)
+
+    @_locked
     def cancel(self, trial: Trial | int) -> None:
         """Forget a suggestion that will never be evaluated. It teaches nothing."""
         self._history.cancel(trial)
