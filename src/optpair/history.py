@@ -131,9 +131,9 @@ class History:
             raise ValueError(
                 f"trial {known.id} is {known.state}, not told: noise_var belongs to a value"
             )
-        revised = replace(known, noise_var=None if noise_var is None else check_noise_var(noise_var))
-        self._trials[known.id] = revised
-        return revised
+        checked = None if noise_var is None else check_noise_var(noise_var)
+        self._trials[known.id] = replace(known, noise_var=checked)
+        return self._trials[known.id]
 
     def cancel(self, trial: Trial | int) -> None:
         """Forget a pending trial."""

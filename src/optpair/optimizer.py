@@ -238,14 +238,21 @@ class Optimizer:
         self._history.cancel(trial)
 
     @_locked
-    def recommend(self) -> Recommendation:
-        """The best predicted point over the whole space, with its 95 % interval."""
+    def recommend(self, *, tried: bool = False) -> Recommendation:
+        """The best predicted point over the whole space, with its 95 % interval.
+
+        With `tried`, the best predicted of the told trials: a promise that was put to the test.
+        """
         self._need_values()
-        told = self._history.count("told")
-        best = self._engine.recommend(
-            stream(self._seed, ANSWER, told), self._state, self._history.observations()
-        )
-        return make_recommendation(best, self.space.decode, self._history.sign, self._best())
+        seen = self._history.observations()
+        question = stream(self._seed, ANSWER, len(seen.y)), self._state, seen
+        sign, observed = self._history.sign, self._best()
+        if not tried:
+            best = self._engine.recommend(*question)
+            return make_recommendation(best, self.space.decode, sign, observed)
+        row, best = self._engine.best_tried(*question)
+        told = [trial for trial in self._history if trial.state == "told"]
+        return make_recommendation(best, lambda x: told[row].params, sign, observed)
 
     @_locked
     def belief(self) -> Belief:
