@@ -15,13 +15,14 @@ README = Path(__file__).parents[1] / "README.md"
 def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # one of them saves a file
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     tiny = Settings(sets=2, pairs=2, candidates=64, path_candidates=64, starts=2, steps=4)
     names: dict[str, object] = {"tiny": tiny}
     text = "\n".join(blocks)
     for long, short in (
         ("evaluations=30", "evaluations=3"),
         ("n_trials=20", "n_trials=2"),
+        ("evaluations=25", "evaluations=3, hyperparameters='map', settings=tiny"),
         ("JESSampler(seed=0)", "JESSampler(seed=0, hyperparameters='map', settings=tiny)"),
     ):
         assert long in text

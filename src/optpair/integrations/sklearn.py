@@ -335,13 +335,15 @@ def _with_lost(results: Results, lost: Mapping[int, Mapping[str, Any]], score: f
             for i, value in values.items():
                 whole[key][i] = value
         elif not key.startswith("rank_"):
-            fill = np.nan if "time" in key else 0.0 * score if key.startswith("std_") else score
+            timed = key.endswith(("_fit_time", "_score_time"))
+            fill = np.nan if timed else 0.0 * score if key.startswith("std_") else score
             whole[key] = np.full(n, fill)
             whole[key][kept] = column
     for key in results:
         if key.startswith("rank_"):
             means = whole[key.replace("rank_", "mean_", 1)]
-            ranked = np.where(np.isnan(means), np.nanmin(means) - 1, means)
+            lowest = np.min(means[~np.isnan(means)], initial=np.inf)
+            ranked = np.where(np.isnan(means), lowest - 1, means)
             whole[key] = rankdata(-ranked, method="min").astype(np.int32)
     return {key: whole[key] for key in results}
 
