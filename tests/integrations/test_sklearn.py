@@ -180,16 +180,30 @@ def test_a_fold_that_fails_is_a_failed_trial() -> None:
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == failed
 
 
-def test_a_number_for_failures_is_a_value() -> None:
-    search = moody("low", error_score=-1.0, evaluations=8)
+def test_a_number_for_failures_is_the_score_of_a_fold() -> None:
+    search = moody("low on a fold", error_score=-1.0, evaluations=8)
     with pytest.warns(FitFailedWarning):
         search.fit(TOLD, ANSWER)
     values = np.array([trial.value for trial in search.optimizer_.trials])
     assert values == pytest.approx(search.cv_results_["mean_test_score"])
     low = np.array([trial.params["right"] < 0.5 for trial in search.optimizer_.trials])
     assert 0 < low.sum() < 8
-    assert (values[low] == -1.0).all()
-    assert (search.cv_results_["rank_test_score"][low] == 8 - low.sum() + 1).all()
+    assert (values[low] < 0).all()
+
+
+def test_a_number_for_failures_does_not_make_a_trial_succeed() -> None:
+    search = moody("low", error_score=2.0, evaluations=8)  # better than any score
+    with pytest.warns(FitFailedWarning):
+        search.fit(TOLD, ANSWER)
+    low = np.array([trial.params["right"] < 0.5 for trial in search.optimizer_.trials])
+    assert 0 < low.sum() < 8
+    assert [trial.state == "failed" for trial in search.optimizer_.trials] == low.tolist()
+    assert (search.cv_results_["mean_test_score"][low] == 2.0).all()
+    assert (search.cv_results_["rank_test_score"][low] == 1).all()
+    assert search.best_params_["right"] > 0.5
+    always = moody("always", error_score=0.0)
+    with pytest.warns(FitFailedWarning), pytest.raises(ValueError, match="in all 6 evaluations"):
+        always.fit(TOLD, ANSWER)
 
 
 def test_errors_can_be_raised() -> None:

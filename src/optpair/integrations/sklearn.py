@@ -68,7 +68,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         `optpair.integrations.folds` says; `"inferred"` leaves the noise to the model.
     refit: of several metrics, the name of the one to search for.
     error_score: with NaN, a trial of which a fold fails is a failed trial: it has no value, and
-        lowers the chance of success around it. With a number, that is the fold's score.
+        lowers the chance of success around it. A number is the score of a fold that fails; a trial
+        of which every fold fails has failed all the same.
     random_state: an int is the seed of the search.
     acquisition, hyperparameters, settings: as in `optpair.Optimizer`.
 
@@ -217,7 +218,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             # To scikit-learn that is the end of a search; here it is one bad trial, or a few.
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
             self._lost |= {done + i: params for i, params in enumerate(candidates)}
-            return np.full((len(candidates), self.n_splits_), self.error_score), error
+            return np.full((len(candidates), self.n_splits_), np.nan), error
         metric = self._metric(results)
         columns = [results[f"split{k}_test_{metric}"] for k in range(self.n_splits_)]
         return np.stack(columns, axis=1)[-len(candidates) :], None
