@@ -353,7 +353,6 @@ def test_wrong_options(option: str, value: Any, kind: type[Exception], match: st
 
 
 NOT_KEPT = {
-    "check_supervised_y_2d": "nor by GridSearchCV: the warning comes from a fold",
     "check_estimators_nan_inf": "a fold that fails warns; that all trials have one is the error",
     "check_dtype_object": "likewise",
 }
