@@ -22,6 +22,7 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for long, short in (
         ("evaluations=30", "evaluations=3"),
         ("n_trials=20", "n_trials=2"),
+        ("evaluations=25", "evaluations=3, hyperparameters='map', settings=tiny"),
         ("JESSampler(seed=0)", "JESSampler(seed=0, hyperparameters='map', settings=tiny)"),
     ):
         assert long in text

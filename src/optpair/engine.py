@@ -29,7 +29,7 @@ from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
 from optpair.maximize import Search, sobol
 from optpair.pairs import ANCHORS
-from optpair.runtime import Stream, double
+from optpair.runtime import Numbers, Stream, double
 from optpair.scaling import Scaling
 from optpair.settings import Settings
 from optpair.stages import Sampled
@@ -172,6 +172,18 @@ class Engine:
         """The best predicted point."""
         state = self.refresh(stream.child(HYPER), state, observations, Info())
         return self._best(stream.child(SEARCH), self.condition(state, observations, Info()))
+
+    @double
+    def best_tried(
+        self, stream: Stream, state: State, observations: Observations
+    ) -> tuple[int, Best]:
+        """The observation with the best predicted value: its row, and what is believed there."""
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        surrogate = self.condition(state, observations, Info())
+        means, variances = surrogate.posterior.predict(np.asarray(surrogate.posterior.X))
+        row = int(np.argmax(means.mean(axis=0)[: len(observations.y)]))
+        x = observations.X[row]
+        return row, _restored(x, means[:, row], variances[:, row], surrogate.scaling)
 
     @double
     def belief(self, stream: Stream, state: State, observations: Observations) -> Pairs:
@@ -408,7 +420,7 @@ def _among(x: np.ndarray, rows: np.ndarray) -> bool:
     return bool(np.any(np.all(np.abs(rows - x) < 1e-9, axis=1)))
 
 
-def _restored(x: np.ndarray, means: Array, variances: Array, scaling: Scaling) -> Best:
+def _restored(x: np.ndarray, means: Numbers, variances: Numbers, scaling: Scaling) -> Best:
     """What the sets say of the value at x, in raw units; quantiles pass through any scaling."""
     value = Mixture(np.asarray(means), np.sqrt(np.asarray(variances)))
     ends = [value.quantile(p) for p in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)]

@@ -238,19 +238,34 @@ class Optimizer:
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 
     @_locked
+    def revise(self, trial: Trial | int, *, noise_var: SupportsFloat | None) -> None:
+        """Give a told trial another noise variance, where it is known better now.
+
+        None means that it is inferred.
+        """
+        self._history.revise(trial, noise_var)
+
+    @_locked
     def cancel(self, trial: Trial | int) -> None:
         """Forget a suggestion that will never be evaluated. It teaches nothing."""
         self._history.cancel(trial)
 
     @_locked
-    def recommend(self) -> Recommendation:
-        """The best predicted point over the whole space, with its 95 % interval."""
+    def recommend(self, *, tried: bool = False) -> Recommendation:
+        """The best predicted point over the whole space, with its 95 % interval.
+
+        With `tried`, the best predicted of the told trials: a promise that was put to the test.
+        """
         self._need_values()
-        told = self._history.count("told")
-        best = self._engine.recommend(
-            stream(self._seed, ANSWER, told), self._state, self._history.observations()
-        )
-        return make_recommendation(best, self.space.decode, self._history.sign, self._best())
+        seen = self._history.observations()
+        question = stream(self._seed, ANSWER, len(seen.y)), self._state, seen
+        sign, observed = self._history.sign, self._best()
+        if not tried:
+            best = self._engine.recommend(*question)
+            return make_recommendation(best, self.space.decode, sign, observed)
+        row, best = self._engine.best_tried(*question)
+        told = [trial for trial in self._history if trial.state == "told"]
+        return make_recommendation(best, lambda x: told[row].params, sign, observed)
 
     @_locked
     def belief(self) -> Belief:
