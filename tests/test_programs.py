@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from optpair import programs, stages
 from optpair.programs import Program
@@ -60,7 +61,7 @@ def test_a_program_is_loaded_not_compiled(folder: Path, monkeypatch: pytest.Monk
     x = np.arange(3.0)
     compiled = Program(doubled, ("times",))(x, times=3)
     assert len(files(folder)) == 1
-    monkeypatch.setattr(programs, "_options", lambda: pytest.fail("compiled again"))
+    monkeypatch.setattr(programs, "_compile", lambda _: pytest.fail("compiled again"))
     loaded = Program(doubled, ("times",))(x, times=3)
     for value in (compiled, loaded):
         np.testing.assert_array_equal(value[0], 2 * x)
@@ -165,3 +166,33 @@ def test_two_threads_that_run_programs_do_not_block_each_other() -> None:
     for thread in threads:
         thread.join(timeout=120)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def blas_threads() -> list[int]:
+    """Of each BLAS in this process."""
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+def test_no_threads_of_blas_while_a_program_runs() -> None:
+    """And those that the host process chose, again after."""
+
+    def seen(x: np.ndarray) -> np.ndarray:
+        during.append(blas_threads())
+        return x
+
+    during: list[list[int]] = []
+    spy = Program(lambda x: jax.pure_callback(seen, x, x), ())
+    with threadpool_limits(2, user_api="blas"):
+        chosen = blas_threads()
+        spy(np.ones(3))
+        assert blas_threads() == chosen
+    assert chosen
+    assert during == [[1] * len(chosen)]
+
+
+def test_options_that_this_xla_does_not_know_are_done_without(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "OPTIONS", {"xla_no_such_option": 1})
+    twice, _ = Program(doubled, ("times",))(np.ones(2), times=3)
+    np.testing.assert_array_equal(twice, [2.0, 2.0])
