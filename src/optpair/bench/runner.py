@@ -102,8 +102,8 @@ class Estimate:
         groups = self._groups(spec.task, spec.method)
         for group in groups:
             if self._seconds[group]:
-                mean = float(np.mean(self._seconds[group][-50:]))
-                return mean * spec.evaluations, group == groups[0]
+                each = float(np.median(self._seconds[group][-50:]))  # the first run compiles
+                return each * spec.evaluations, group == groups[0]
         return 0.0, False
 
     def left(self, runs: Iterable[Run], workers: int, running: Iterable[Run] = ()) -> str:

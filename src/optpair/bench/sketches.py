@@ -139,8 +139,8 @@ def approximation(folder: Path, points: int = 81) -> Path:
     with style.look():
         figure, axis = plt.subplots(figsize=(5.6, 4.2))
         mesh = axis.pcolormesh(share, quantile, ratio, cmap="viridis", vmax=1.0, shading="nearest")
-        lines = axis.contour(share, quantile, ratio, levels=[0.7, 0.8, 0.9, 0.95, 0.99], colors="w")
-        axis.clabel(lines, fontsize=8, inline_spacing=2)
+        lines = axis.contour(share, quantile, ratio, levels=[0.8, 0.9, 0.95, 0.99], colors="w")
+        axis.clabel(lines, fontsize=8, inline=False)
         axis.set(xscale="log", yscale="log", xlabel="noise, share of the variance of y")
         axis.set_ylabel("truncation quantile Φ(β)")
         axis.grid(visible=False)
@@ -172,6 +172,8 @@ def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path |
             axis.scatter(*task.optimum.x[:, None], edgecolor="white", **ring)
             axis.set_title(analysis.label(name))
             axis.grid(visible=False)
+        for axis in axes.flat[len(names) :]:
+            axis.set_visible(False)
         figure.supxlabel(
             f"{len(Q)} queries each, yellow to red; white, the optimum; grey, other high peaks",
             fontsize=8,
@@ -180,14 +182,10 @@ def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path |
 
 
 def _local_optima(values: Float[np.ndarray, "a b"], count: int = 4) -> np.ndarray:
-    """The highest peaks inside a grid of values, but for the highest."""
-    inner = values[1:-1, 1:-1]
-    around = [
-        values[1 + i : values.shape[0] - 1 + i, 1 + j : values.shape[1] - 1 + j]
-        for i in (-1, 0, 1)
-        for j in (-1, 0, 1)
-        if (i, j) != (0, 0)
-    ]
-    peaks = np.argwhere(inner > np.max(around, axis=0)) + 1
+    """The highest peaks of a grid of values, but for the highest."""
+    padded, (a, b) = np.pad(values, 1, constant_values=-np.inf), values.shape
+    shifts = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
+    around = [padded[i : i + a, j : j + b] for i, j in shifts]
+    peaks = np.argwhere(values > np.max(around, axis=0))
     order = np.argsort(-values[tuple(peaks.T)])
     return np.asarray(peaks[order][1 : count + 1])
