@@ -4,8 +4,8 @@ Blocks of a page run in order, in one folder and one namespace:
 
 - `python` is executed; with a `title` it is written to a file of that name, as every block is;
 - `toml` with a title must be a study file that loads;
-- `sh` is run line by line: `optpair` in this process; of `pip install` and `make` the extras and the
-  targets must exist;
+- `sh` is run line by line: `optpair` in this process; of `pip install` and `make`, the extras and
+  the targets must exist;
 - `text` is what was printed since the last such block, up to the numbers in it;
 - `math` is not code.
 

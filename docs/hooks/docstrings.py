@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Class, Extension, Function, Module, Object
+from griffe import Class, Extension, Function, Module
 
 ARGUMENT = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): (.+)$")
 

@@ -22,14 +22,14 @@ def block(source: str, *_: Any, **__: Any) -> str:
 
 
 class _Inline(InlineProcessor):
-    def handleMatch(self, m: Any, data: str) -> tuple[str, int, int]:  # noqa: N802
+    def handleMatch(self, m: Any, data: str) -> tuple[str, int, int]:
         return self.md.htmlStash.store(convert(m.group(1))), m.start(0), m.end(0)
 
 
 class Formulas(Extension):
     """`$…$` in a line of Markdown."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+    def extendMarkdown(self, md: Markdown) -> None:
         """Look for formulas before backslashes are taken for escapes, and after code."""
         md.inlinePatterns.register(_Inline(FORMULA, md), "formula", BEFORE_ESCAPES)
 

@@ -391,8 +391,8 @@ def luck(
         from optpair.bench import luck as module
 
         rows = module.measure(searches, out)
-        for key, number in module.summary(rows).items():
-            typer.echo(f"{key:44} {number:.3f}")
+        for key, (mean, error) in module.summary(rows).items():
+            typer.echo(f"{key:44} {mean:.3f} ± {error:.3f}")
         if picture is not None:
             module.draw(rows, picture)
     except ModuleNotFoundError as error:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
@@ -57,12 +58,12 @@ def search(seed: int, evaluations: int = EVALUATIONS) -> Search:
     )  # fmt: skip
 
 
-def measure(searches: int, out: Path | None = None) -> list[Search]:
+def measure(searches: int, out: Path | None = None, evaluations: int = EVALUATIONS) -> list[Search]:
     """Searches with seeds from 0 on; those that the JSON lines file has are not done again."""
     done = {found.seed: found for found in read(out)} if out is not None and out.exists() else {}
     for seed in range(searches):
         if seed not in done:
-            done[seed] = search(seed)
+            done[seed] = search(seed, evaluations)
             if out is not None:
                 with out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(done[seed])) + "\n")
@@ -75,31 +76,33 @@ def read(path: Path) -> list[Search]:
     return [Search(**json.loads(line)) for line in lines]
 
 
-def summary(searches: Iterable[Search]) -> dict[str, float]:
-    """Means over the searches, in units of the objective; coverage is a share."""
+class Mean(NamedTuple):
+    """A mean over searches, and its standard error."""
+
+    value: float
+    error: float
+
+
+def summary(searches: Iterable[Search]) -> dict[str, Mean]:
+    """Means over the searches, in units of the objective; the last is a share."""
     rows = list(searches)
-    optimum = tasks.make(TASK).optimum.f
-    luck = np.array([r.luckiest - r.luckiest_keeps for r in rows])
-    bias = np.array([r.recommended - r.recommended_keeps for r in rows])
-    regret = np.array([[optimum - r.luckiest_keeps, optimum - r.recommended_keeps] for r in rows])
-    lost = regret[:, 0] - regret[:, 1]
-    return {
-        "the luckiest trial promises too much by": float(luck.mean()),
-        "  standard error": _error(luck),
-        "the recommendation promises too much by": float(bias.mean()),
-        "  standard error ": _error(bias),
-        "the luckiest trial is below the optimum by": float(regret[:, 0].mean()),
-        "the recommendation is below the optimum by": float(regret[:, 1].mean()),
-        "difference of these": float(lost.mean()),
-        "  standard error  ": _error(lost),
-        "95 % intervals that hold the truth": float(
-            np.mean([r.low <= r.recommended_keeps <= r.high for r in rows])
-        ),
+    best = tasks.make(TASK).optimum.f
+    found = {
+        "the luckiest trial promises too much by": [r.luckiest - r.luckiest_keeps for r in rows],
+        "the recommendation promises too much by": [
+            r.recommended - r.recommended_keeps for r in rows
+        ],
+        "the luckiest trial is below the optimum by": [best - r.luckiest_keeps for r in rows],
+        "the recommendation is below the optimum by": [best - r.recommended_keeps for r in rows],
+        "the recommendation is better by": [r.recommended_keeps - r.luckiest_keeps for r in rows],
+        "95 % intervals that hold the truth": [
+            float(r.low <= r.recommended_keeps <= r.high) for r in rows
+        ],
     }
-
-
-def _error(values: np.ndarray) -> float:
-    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
+    return {
+        name: Mean(float(np.mean(values)), float(np.std(values, ddof=1) / len(values) ** 0.5))
+        for name, values in found.items()
+    }
 
 
 def draw(searches: Sequence[Search], out: Path) -> None:
