@@ -83,7 +83,10 @@ class Reader:
 
     def _sh(self, block: Block) -> None:
         for line in block.text.splitlines():
-            program, *arguments = shlex.split(line, comments=True) or ["make"]
+            words = shlex.split(line, comments=True)
+            if not words:
+                continue
+            program, *arguments = words
             if program == "optpair":
                 done = CliRunner().invoke(app, arguments)
                 assert done.exit_code == 0, f"{line}\n{done.output}{done.exception!r}"
