@@ -36,7 +36,7 @@ from optpair.stages import Sampled
 
 SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
-CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 512
+CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 WARM_GAIN = 0.5
 MOST_ROWS = 512  # with more data, hyperparameters are inferred from a part, by fewer sets
 CONFIDENCE = 0.95

@@ -20,7 +20,7 @@ from scipy.stats import qmc
 from optpair.cube import Cube, Moves
 from optpair.runtime import Numbers, Stream, compiled
 
-BLOCK = 256  # rows screened at once: their kernel rows stay in cache
+BLOCK = 256  # rows screened at once, at most: their kernel rows stay in cache
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 
 Function = Callable[[Float[Array, "*b r D"]], Float[Array, "*b r"]]
@@ -90,8 +90,9 @@ def screen(function: Function, X: Float[Array, "N D"]) -> Float[Array, "*b N"]:
     """Values at many shared points, a block at a time."""
     N, D = X.shape
     blocks = -(-N // BLOCK)
-    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (blocks * BLOCK - N, D))])
-    values = jax.lax.map(function, padded.reshape(blocks, BLOCK, D))
+    rows = -(-N // blocks)
+    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (blocks * rows - N, D))])
+    values = jax.lax.map(function, padded.reshape(blocks, rows, D))
     return jnp.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)[..., :N]
 
 
@@ -105,7 +106,11 @@ class _Climb(NamedTuple):
 
 
 def ascend(
-    function: Function, X: Float[Array, "*b r D"], free: Bool[np.ndarray, " D"], steps: int
+    function: Function,
+    X: Float[Array, "*b r D"],
+    free: Bool[np.ndarray, " D"],
+    steps: int,
+    radius: float = FIRST_RADIUS,
 ) -> tuple[Float[Array, "*b r D"], Float[Array, "*b r"]]:
     """Climb from every start at once inside [0, 1]^D, moving the free columns only.
 
@@ -114,7 +119,7 @@ def ascend(
     the function and its gradient a step.
     """
     mask = jnp.asarray(free)
-    eye = jnp.eye(X.shape[-1])
+    eye = jnp.eye(X.shape[-1], dtype=X.dtype)
 
     def gradient(X: Array) -> tuple[Array, Array]:
         values, pullback = jax.vjp(function, X)
@@ -127,8 +132,7 @@ def ascend(
         uphill = jnp.sum(newton * slope, -1, keepdims=True) > 0
         direction = jnp.where(uphill & ~at.fresh[..., None], newton, slope)
         length = jnp.max(jnp.abs(direction), -1, keepdims=True)
-        radius = at.radius[..., None]
-        ratio = radius / jnp.where(length > 0, length, 1.0)
+        ratio = at.radius[..., None] / jnp.where(length > 0, length, 1.0)
         ratio = jnp.where(at.fresh[..., None], ratio, jnp.minimum(ratio, 1.0))
         x = jnp.clip(at.x + ratio * direction, 0.0, 1.0)
         value, slope_there = gradient(x)
@@ -152,10 +156,10 @@ def ascend(
     # Nothing is known at the start: without a slope the first step stays there and looks around.
     start = _Climb(
         X,
-        jnp.full(X.shape[:-1], -jnp.inf),
+        jnp.full(X.shape[:-1], -jnp.inf, X.dtype),
         jnp.zeros_like(X),
         jnp.broadcast_to(eye, (*X.shape, X.shape[-1])),
-        jnp.full(X.shape[:-1], FIRST_RADIUS / 2),
+        jnp.full(X.shape[:-1], radius / 2, X.dtype),
         jnp.ones(X.shape[:-1], dtype=bool),
     )
     end = jax.lax.fori_loop(0, steps + 1, step, start)

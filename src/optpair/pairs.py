@@ -16,10 +16,11 @@ from optpair.cube import Cube
 from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
-from optpair.maximize import Search, climb, screen
-from optpair.runtime import Numbers, Stream, compiled, double, pytree, to_numpy
+from optpair.maximize import Search, ascend, climb, screen
+from optpair.runtime import Numbers, Stream, compiled, double, pytree, single, to_numpy
 
 GROUPS = 2  # places of each kind that a path is climbed from
+ENDING, ENDING_RADIUS = 10, 1e-2  # steps in double precision, and the first one's size
 ANCHORS = 8  # best data points that the screening looks around
 
 
@@ -34,7 +35,7 @@ class OptimalPairs:
 
 def best_data(posterior: Posterior, count: int) -> Float[Array, "A D"]:
     """The observed points of highest posterior mean, averaged over sets; repeated if few."""
-    means = jnp.mean(posterior.means(posterior.covariance(posterior.X)), (0, 1))
+    means = jnp.mean(posterior.means_at_data(), (0, 1))
     order = jnp.argsort(jnp.where(posterior.mask, -means, jnp.inf))
     seen = jnp.maximum(jnp.sum(posterior.mask), 1)
     return posterior.X[order[jnp.arange(count) % seen]]
@@ -53,15 +54,15 @@ def _leaders(paths: Paths, sources: Sequence[Float[Array, "_ D"]]) -> Float[Arra
 
 
 def optima(paths: Paths, cube: Cube, search: Search, steps: int) -> OptimalPairs:
-    """The optimal pair of every path."""
+    """The optimal pair of every path: found in single precision, ended in double."""
     anchors = best_data(paths.posterior, ANCHORS)
-    starts = _leaders(paths, search.points(cube, anchors))
-    x, f = climb(paths.own, cube, starts, steps)
-    winner = jnp.argmax(f, -1)[..., None]
-    return OptimalPairs(
-        x=jnp.take_along_axis(x, winner[..., None], 2)[:, :, 0],
-        f=jnp.take_along_axis(f, winner, 2)[:, :, 0],
-    )
+    rough = paths.rough()
+    starts = _leaders(rough, single(search.points(cube, anchors)))
+    x, f = climb(rough.own, single(cube), starts, steps)
+    winner = jnp.argmax(f, -1)[..., None, None]
+    x = cube.snap(jnp.take_along_axis(x, winner, 2).astype(float))
+    x, f = ascend(paths.own, x, cube.continuous, ENDING, ENDING_RADIUS)
+    return OptimalPairs(x[:, :, 0], f[:, :, 0])
 
 
 @compiled("steps")

@@ -92,6 +92,16 @@ def to_numpy(tree: T) -> T:
     return same
 
 
+def single(tree: T) -> T:
+    """The same structure in single precision: half the time, where values are only compared."""
+
+    def cast(leaf: Any) -> Any:
+        return leaf.astype(jnp.float32) if leaf.dtype == jnp.float64 else leaf
+
+    same: T = jax.tree.map(cast, tree)
+    return same
+
+
 def make_key(seed: int) -> Array:
     """A random key from any non-negative int, the same in 32- and 64-bit modes."""
     words = jnp.asarray(np.frombuffer(_digest(seed)[:8], dtype=np.uint32))

@@ -31,12 +31,12 @@ class Settings:
     """Space-filling trials told before the model is used; None means one more than parameters."""
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
-    moves: int = 3
+    moves: int = 2
     """Chains that an update moves by HMC, those that have waited longest first."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None
-    """Space-filling points at which the acquisition function is screened. None means 512 where
+    """Space-filling points at which the acquisition function is screened. None means 256 where
     optimal pairs are candidates as well (more found nothing better), and 2048 otherwise."""
     path_candidates: int = 1024
     """Space-filling points at which sample paths are screened."""

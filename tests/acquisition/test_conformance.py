@@ -93,7 +93,9 @@ def test_a_batch_is_one_point_at_a_time(name: str) -> None:
 def test_many_points_are_screened_in_blocks(name: str) -> None:
     alpha = built(name)
     many = np.tile(POINTS, (20, 1))[:613]
-    np.testing.assert_allclose(alpha(many)[-36:], alpha(many[-36:]), rtol=1e-9)
+    # What is left of a variance at the data has fewer digits, and noisy EI divides by it.
+    rtol = 1e-7 if name in {"nei", "lognei"} else 1e-9
+    np.testing.assert_allclose(alpha(many)[-36:], alpha(many[-36:]), rtol=rtol)
 
 
 @pytest.mark.parametrize(("unit", "shift"), [(1.0, 100.0), (1e-3, 0.0), (50.0, -3.0)])

@@ -102,6 +102,24 @@ def test_own_points_are_the_same_as_shared_ones() -> None:
     assert np.std(got[:, :, 0]) > 0.1  # paths do differ
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e150])
+def test_rough_paths_are_the_same_in_other_units(unit: float) -> None:
+    """In units of √a and from 0, to single precision: also where f would not fit in it."""
+    known = hypers()
+    grown = Hyperparameters(
+        known.lengthscale, unit**2 * known.outputscale, unit**2 * known.noise, unit * known.mean
+    )
+    paths = sample(make_key(1), condition(grown, X, unit * Y), **SHAPE)
+    exact = (np.asarray(at(paths, jnp.asarray(Q))) / unit - 0.7) / np.sqrt(2.0)
+    rough = jax.jit(lambda p, q: p.rough().at(q))(paths, jnp.asarray(Q, jnp.float32))
+    assert rough.dtype == jnp.float32
+    np.testing.assert_allclose(rough, exact, rtol=0, atol=1e-4)
+    each = jnp.broadcast_to(jnp.asarray(Q, jnp.float32), (SETS, PATHS, *Q.shape))
+    alone = jax.jit(lambda p, q: p.rough().own(q))(paths, each)
+    assert alone.dtype == jnp.float32
+    np.testing.assert_allclose(alone, exact, rtol=0, atol=1e-4)
+
+
 def test_paths_of_a_set_share_their_frequencies_and_sets_do_not() -> None:
     drawn = sample(make_key(4), condition(hypers(), X, Y), **SHAPE)
     assert drawn.turns.shape == (SETS, 16, D)
@@ -165,6 +183,15 @@ def test_fast_cosine_far_out() -> None:
     c, s = (np.asarray(v) for v in both(jnp.asarray(t)))
     np.testing.assert_allclose(c, np.cos(angle), rtol=0, atol=1e-9)
     np.testing.assert_allclose(s, np.sin(angle), rtol=0, atol=1e-9)
+
+
+def test_fast_cosine_in_single_precision() -> None:
+    t = np.linspace(-10, 10, 4001, dtype=np.float32)
+    c, s = both(jnp.asarray(t))
+    assert c.dtype == s.dtype == jnp.float32
+    angle = 2 * np.pi * t.astype(float)
+    np.testing.assert_allclose(c, np.cos(angle), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(s, np.sin(angle), rtol=0, atol=1e-5)
 
 
 def test_slope_of_the_fast_cosine() -> None:

@@ -129,6 +129,35 @@ def test_several_sets_are_one_at_a_time() -> None:
             np.testing.assert_allclose(a[m], b[0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_means_at_the_data_need_no_covariance(kernel: str) -> None:
+    posterior = padded(kernel, KNOWN)
+    posterior = append_row(posterior, jnp.asarray(Q[0]), jnp.ones((M, 2)))
+    fast = np.asarray(posterior.means_at_data())[..., : N + 1]
+    slow = np.asarray(posterior.means(posterior.covariance(posterior.X)))[..., : N + 1]
+    np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-9)
+
+
+def test_means_at_the_data_where_jitter_was_needed() -> None:
+    """Duplicates without noise: the jitter is a part of what was factorised."""
+    hypers = Hyperparameters([[0.5, 0.5]], [2.0], [0.0], [0.1])
+    twice = np.concatenate([X, X])
+    posterior = condition(hypers, twice, np.concatenate([Y, Y + 1e-3]), "rbf")
+    assert posterior.jitter[0] > 0
+    slow = np.asarray(posterior.means(posterior.covariance(posterior.X)))
+    np.testing.assert_allclose(posterior.means_at_data(), slow, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [64, 65, 130, 300])
+def test_whitening_by_strips_is_a_product_with_the_inverse(n: int) -> None:
+    posterior = condition(HYPERS, RNG.uniform(size=(n, D)), RNG.normal(size=n))
+    K = RNG.normal(size=(M, 5, n))
+    expected = K @ np.swapaxes(np.asarray(posterior.inverse_factor), 1, 2)
+    scale = np.abs(expected).max()
+    whitened = posterior.whiten(jnp.asarray(K))
+    np.testing.assert_allclose(whitened, expected, rtol=0, atol=1e-13 * scale)
+
+
 def test_noise_of_a_future_query() -> None:
     """Inferred, or the median of the known ones where all are known."""
     np.testing.assert_array_equal(condition(HYPERS, X, Y).noise, HYPERS.noise)

@@ -13,7 +13,7 @@ observation as at the first. The P paths of one set share their frequencies.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -23,15 +23,15 @@ from jaxtyping import Array, Float
 
 from optpair.gp import kernels
 from optpair.gp.posterior import Posterior
-from optpair.runtime import Numbers, Stream, compiled, double, pytree
+from optpair.runtime import Numbers, Stream, compiled, double, pytree, single
 
 
-def _polynomials() -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """sin(πt)/t and cos(πt) on |t| ≤ ½ as polynomials in t², good to 1e-13."""
+def _polynomials(degree: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """sin(πt)/t and cos(πt) on |t| ≤ ½ as polynomials in t², the latter of one degree more."""
 
     def fit(function: Callable[[np.ndarray], np.ndarray], degree: int) -> tuple[float, ...]:
         series = np.polynomial.Chebyshev.interpolate(function, degree, domain=[0.0, 0.25])
-        return tuple(series.convert(kind=np.polynomial.Polynomial).coef)
+        return tuple(map(float, series.convert(kind=np.polynomial.Polynomial).coef))
 
     def sine(z: np.ndarray) -> np.ndarray:
         return np.asarray(np.pi * np.sinc(np.sqrt(z)))
@@ -39,10 +39,10 @@ def _polynomials() -> tuple[tuple[float, ...], tuple[float, ...]]:
     def cosine(z: np.ndarray) -> np.ndarray:
         return np.asarray(np.cos(np.pi * np.sqrt(z)))
 
-    return fit(sine, 7), fit(cosine, 8)
+    return fit(sine, degree), fit(cosine, degree + 1)
 
 
-_SINE, _COSINE = _polynomials()
+_POLYNOMIALS = {"float64": _polynomials(7), "float32": _polynomials(3)}  # good to 1e-13, 1e-6
 
 
 def _horner(coefficients: tuple[float, ...], z: Array) -> Array:
@@ -56,11 +56,13 @@ def _horner(coefficients: tuple[float, ...], z: Array) -> Array:
 def cos_sin(turns: Float[Array, ...]) -> tuple[Float[Array, ...], Float[Array, ...]]:
     """cos 2πt and sin 2πt, to 1e-12, several times faster than XLA's own in float64.
 
-    Holds for |t| up to about 1e6, where the fraction of t still has ten digits.
+    Holds for |t| up to about 1e6, where the fraction of t still has ten digits. In single precision
+    to 1e-5, for |t| up to about 10.
     """
+    sine, cosine = _POLYNOMIALS[turns.dtype.name]
     t = turns - jnp.round(turns)
     z = t * t
-    s, c = t * _horner(_SINE, z), _horner(_COSINE, z)  # of the half angle
+    s, c = t * _horner(sine, z), _horner(cosine, z)  # of the half angle
     return 1 - 2 * s * s, 2 * s * c
 
 
@@ -89,6 +91,13 @@ class Paths:
         prior = _prior(self.turns, self.cosine, self.sine, X)
         K = self.posterior.covariance(X)
         return self.posterior.mean[:, None, None] + prior + self.update @ jnp.swapaxes(K, 1, 2)
+
+    def rough(self) -> Paths:
+        """The same paths in single precision, from 0 and in units of √a: to compare points by."""
+        size = jnp.sqrt(self.posterior.outputscale)
+        unit = replace(self.posterior, outputscale=jnp.ones_like(size), mean=jnp.zeros_like(size))
+        by = size[:, None, None]
+        return single(Paths(unit, self.turns, self.cosine / by, self.sine / by, self.update * by))
 
     def own(self, X: Float[Array, "M P r D"]) -> Float[Array, "M P r"]:
         """Each path at points of its own: all rows of a set are one matrix."""

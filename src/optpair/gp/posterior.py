@@ -27,6 +27,7 @@ from optpair.runtime import Numbers, compiled, double, pytree, static
 
 Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
 SMALL_BLOCK = 32
+STRIP, STRIPS = 64, 4  # rows at least, and how many at most
 JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
@@ -103,12 +104,24 @@ class Posterior:
         return kernels.cross(self.kernel, self.scale, self.outputscale, X, Y)
 
     def whiten(self, K: Float[Array, "M q n"]) -> Float[Array, "M q n"]:
-        """C⁻¹k for each row k."""
-        return K @ jnp.swapaxes(self.inverse_factor, -1, -2)
+        """C⁻¹k for each row k, by strips of C⁻¹: what is right of its diagonal need not be met."""
+        n = K.shape[-1]
+        width = -(-n // min(-(-n // STRIP), STRIPS))
+        spans = [(start, min(start + width, n)) for start in range(0, n, width)]
+        strips = [(self.inverse_factor[:, start:end, :end], end) for start, end in spans]
+        parts = [K[..., :end] @ jnp.swapaxes(strip, -1, -2) for strip, end in strips]
+        return jnp.concatenate(parts, -1)
 
     def means(self, K: Float[Array, "M q n"]) -> Float[Array, "M F q"]:
         """m(x) from the rows k(x, X), one for each fantasy."""
         return self.mean[:, None, None] + self.weights @ jnp.swapaxes(K, -1, -2)
+
+    def means_at_data(self) -> Float[Array, "M F n"]:
+        """m(X) without a covariance: with w the weights, K w = (y − μ) − Σ w."""
+        diagonal = self.noise_var + self.jitter[:, None] * (
+            self.outputscale[:, None] + self.noise_var
+        )
+        return self.mean[:, None, None] + self.residual - diagonal[:, None] * self.weights
 
     def variance(self, A: Float[Array, "M q n"]) -> Float[Array, "M q"]:
         """s(x) from the whitened rows A = C⁻¹k(X, x)."""
