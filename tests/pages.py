@@ -71,7 +71,7 @@ class Reader:
             step(block)
 
     def _python(self, block: Block) -> None:
-        code = compile("\n" * block.line + block.text, self.name, "exec")
+        code = compile("\n" * block.line + block.text, self.name, "exec", dont_inherit=True)
         if block.title is None:
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(code, self.names)

@@ -380,7 +380,7 @@ def picture(
 
 @bench.command()
 def luck(
-    searches: Annotated[int, typer.Option(min=2, help="Repetitions: seeds from 0 on.")] = 40,
+    searches: Annotated[int, typer.Option(min=2, help="Repetitions: seeds from 0 on.")] = 100,
     out: Annotated[
         Path | None, typer.Option(help="JSON lines; searches that are there are not done again.")
     ] = None,

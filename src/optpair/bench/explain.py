@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from optpair.acquisition.jes import jes
 from optpair.acquisition.truncation import moment_matched_gain, truncated_variance_ratio
@@ -93,7 +94,9 @@ def conditioning(out: Path, points: int = 401) -> dict[str, float]:
     chosen = int(np.argmin(np.abs(stars.x[0, :, 0] - 0.76) + np.abs(stars.f[0] - 1.4)))
     one = OptimalPairs(stars.x[:, chosen : chosen + 1], stars.f[:, chosen : chosen + 1])
     x, f = float(one.x[0, 0, 0]), float(one.f[0, 0])
-    s, taken, above = (np.asarray(a) for a in jes(posterior, one).conditioned(grid[:, None]))
+    s, taken, above = (
+        np.asarray(a) for a in jes(posterior, one).conditioned(jnp.asarray(grid[:, None]))
+    )
     noise = float(np.asarray(posterior.noise)[0])
     left = np.maximum(s[0] - taken[0, 0], 1e-12)
     beta = above[0, 0] / np.sqrt(left)
@@ -101,7 +104,7 @@ def conditioning(out: Path, points: int = 401) -> dict[str, float]:
     # The mean of a normal cut off at β, in its own units, is −φ(β)/Φ(β); and 1 − v = r (β + r).
     r = (-beta + np.sqrt(beta**2 + 4 * (1 - ratio))) / 2
     known = -np.log1p(-taken[0, 0] / (s[0] + noise)) / 2
-    cut = np.asarray(moment_matched_gain(jnp.asarray(beta), jnp.asarray(left), noise))
+    cut = np.asarray(moment_matched_gain(jnp.asarray(beta), jnp.asarray(left), jnp.asarray(noise)))
 
     figure, axes = plt.subplots(
         2, 3, figsize=(11.0, 5.2), sharex=True, height_ratios=[2.4, 1.0], layout="constrained"
@@ -171,7 +174,7 @@ def _band(
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _save(figure: plt.Figure, out: Path) -> None:
+def _save(figure: Figure, out: Path) -> None:
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(out, dpi=130)
