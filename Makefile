@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs lint format wheel peers clean
+.PHONY: demo test docs lint format wheel figures peers clean
 
 demo: .venv/ready  ## tune a real, noisy model; leaves demo-belief.png
 	@$(BIN)/optpair demo
@@ -25,6 +25,10 @@ format: .venv/ready
 
 wheel: .venv/ready
 	@$(BIN)/python -m build --no-isolation --wheel
+
+figures: .venv/ready  ## redraw every figure from results/, and write docs/benchmarks.md
+	@$(BIN)/optpair bench figures all
+	@$(BIN)/optpair bench page
 
 .venv/ready: pyproject.toml constraints.txt
 	@echo "Setting up .venv (first use takes a minute or two) ..."

@@ -4,8 +4,8 @@ Blocks of a page run in order, in one folder and one namespace:
 
 - `python` is executed; with a `title` it is written to a file of that name, as every block is;
 - `toml` with a title must be a study file that loads;
-- `sh` is run line by line: `optpair` in this process; of `pip install` and `make`, the extras and
-  the targets must exist;
+- `sh` is run line by line: `optpair` in this process; of `optpair bench`, which takes hours, the
+  options must exist, and of `pip install` and `make`, the extras and the targets;
 - `text` is what was printed since the last such block, up to the numbers in it;
 - `math` is not code.
 
@@ -88,9 +88,10 @@ class Reader:
                 continue
             program, *arguments = words
             if program == "optpair":
+                arguments += ["--help"] * (arguments[0] == "bench")
                 done = CliRunner().invoke(app, arguments)
                 assert done.exit_code == 0, f"{line}\n{done.output}{done.exception!r}"
-                self._printed += done.stdout
+                self._printed += done.stdout * (arguments[-1] != "--help")
             elif program == "pip":
                 extras = re.findall(r"\[(.+)\]", line)
                 assert arguments[0] == "install"

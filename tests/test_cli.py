@@ -27,7 +27,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize("arguments", [(), ("demo",), ("bench",), ("bench", "regret")])
+@pytest.mark.parametrize("arguments", [(), ("demo",), ("bench",), ("bench", "run")])
 def test_help(arguments: tuple[str, ...]) -> None:
     code, output = run(*arguments, "--help")
     assert code == 0
@@ -63,26 +63,42 @@ def test_demo_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("brannin",), "task must be one of gp2"),
-        (("branin", "--method", "best"), "method must be one of jes"),
-        (("branin", "--known"), "branin are not known"),
-        (("gp2", "--kernel", "cubic"), "kernel must be one of"),
+        (("run", "gps"), "experiment must be one of gp, gp-noisy"),
+        (("run", "gp", "--methods", "best"), "method must be one of optpair, jes"),
+        (("run", "gp", "--dims", "3"), "has tasks of [2, 4, 6, 12] dimensions"),
+        (("run", "gp", "--paper", "--repetitions", "2"), "give one of repetitions and paper"),
+        (("table", "gps"), "experiment must be one of"),
+        (("figures", "gps"), "experiment must be one of"),
     ],
 )
-def test_regret_refuses_nonsense(arguments: tuple[str, ...], message: str) -> None:
-    code, output = run("bench", "regret", *arguments)
+def test_bench_refuses_nonsense(arguments: tuple[str, ...], message: str) -> None:
+    code, output = run("bench", *arguments)
     assert code == 1
     assert message in output
 
 
-def test_regret_runs_and_resumes(tmp_path: Path) -> None:
+def test_options_take_several_values() -> None:
+    several = ("--dims", "2", "4", "--methods", "sobol", "random", "--repetitions", "3", "--plan")
+    code, output = run("bench", "run", "gp", *several, "--out", "nowhere.jsonl")
+    assert code == 0, output
+    assert output.startswith("12 runs, 0 on file\n")
+    assert "gp4 random: 3 runs of 200 evaluations" in output
+
+
+def test_bench_runs_resumes_and_shows(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    arguments = ("bench", "regret", "branin", "--method", "random", "--tasks", "2")
-    for tasks, rows in (("2", 2), ("3", 3)):
-        code, output = run(*arguments[:-1], tasks, "--evaluations", "5", "--out", str(out))
+    arguments = ("synthetic", "--methods", "random", "sobol", "--tasks", "branin@0.01")
+    for repetitions, rows in (("1", 2), ("2", 4)):
+        code, output = run(
+            *("bench", "run", *arguments, "--repetitions", repetitions),
+            *("--evaluations", "5", "--out", str(out)),
+        )
         assert code == 0, output
-        assert "inference regret" in output
+        assert f"{rows} of {rows} runs are in" in output
         assert len(out.read_text().splitlines()) == rows
+    code, output = run("bench", "table", "synthetic", "--rows", str(out))
+    assert code == 0, output
+    assert "| Branin | random | 2 |" in output
 
 
 def test_speed_refuses_an_unknown_method() -> None:

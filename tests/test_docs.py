@@ -36,6 +36,7 @@ def test_pages_have_code() -> None:
         ("```python\nprint('a')\n```\n```text\nb\n```\n", "a"),
         ("```perl\n```\n", "what is 'perl'"),
         ("```sh\npip install '.[nothing]'\n```\n", "nothing"),
+        ("```sh\noptpair bench luck --coffee 3\n```\n", "coffee"),
         ("```sh\nmake coffee\n```\n", "coffee"),
         ("```sh\noptpair status none.toml\n```\n", "none.toml"),
         ('```toml title="a.toml"\n[space]\n```\n', "needs a parameter"),

@@ -9,11 +9,14 @@ import json as json_
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from optpair.cli_bench import bench
+from optpair.exits import INTERRUPTED, NOTHING_YET, USAGE
+from optpair.exits import fail as _fail
 
 if TYPE_CHECKING:
     from optpair.study.config import StudyFile
@@ -24,19 +27,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-bench = typer.Typer(help="Regret and speed on known tasks.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
-
-ERROR, USAGE, NOTHING_YET, INTERRUPTED = 1, 2, 3, 130
-"""Exit codes: something is wrong; with the arguments; no trial has a value; Ctrl-C."""
 
 File = Annotated[Path, typer.Argument(help="The study file.", metavar="STUDY.TOML")]
 Json = Annotated[bool, typer.Option("--json", help="JSON, on standard output.")]
-
-
-def _fail(message: str, code: int = ERROR) -> NoReturn:
-    typer.echo(f"Error: {message}", err=True)
-    raise typer.Exit(code)
 
 
 def _version(show: bool) -> None:
@@ -223,234 +217,6 @@ def _status(found: dict[str, Any]) -> str:
 
 def _listed(params: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in params.items())
-
-
-@bench.command()
-def regret(
-    task: Annotated[str, typer.Argument(help="gp2, gp4, gp6, gp12, branin, hartmann3, hartmann6")],
-    method: Annotated[
-        list[str], typer.Option(help="An acquisition function, or 'random'; repeat for more.")
-    ] = ["jes", "logei"],  # noqa: B006 — Typer's way to a repeated option
-    tasks: Annotated[int, typer.Option(min=1, help="Repetitions: seeds from --seed0 on.")] = 50,
-    seed0: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
-    evaluations: Annotated[
-        int | None, typer.Option(min=1, help="After the initial design; 50 a dimension by default.")
-    ] = None,
-    every: Annotated[int, typer.Option(min=1, help="Evaluations between two checkpoints.")] = 10,
-    known: Annotated[
-        bool | None,
-        typer.Option(
-            "--known/--marginal",
-            help="Hyperparameters known (default for gp tasks), or averaged over.",
-        ),
-    ] = None,
-    noise_var: Annotated[
-        float | None, typer.Option(min=0.0, help="Noise variance, instead of the task's own.")
-    ] = None,
-    sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
-    pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
-    exploit: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="γ.")] = None,
-    initial: Annotated[
-        int | None, typer.Option(min=1, help="Uniform initial points; D + 1 by default.")
-    ] = None,
-    kernel: Annotated[str | None, typer.Option(help="rbf or matern52.")] = None,
-    features: Annotated[int | None, typer.Option(min=2, help="Random features a path.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="JSON lines; runs that are there are not done again.")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each on a core of its own.")] = 1,
-) -> None:
-    """Inference and simple regret of some methods on one task.
-
-    A run is (task, method, seed). On gp tasks hyperparameters are known, with 100 pairs and no
-    exploitation, as in the paper; on others the library's defaults are used. Every method of a
-    repetition has the same initial points and the same noise.
-    """
-    from rich.console import Console
-
-    from optpair.bench import methods
-    from optpair.bench import regret as module
-
-    settings = {
-        "sets": sets,
-        "pairs": pairs,
-        "exploit": exploit,
-        "initial": initial,
-        "kernel": kernel,
-        "features": features,
-    }
-    model: methods.Model | None = None
-    if known is not None:
-        model = "known" if known else "marginal"
-    runs = [
-        module.Run(task, name, seed, noise_var, evaluations, every, model, settings)
-        for seed in range(seed0, seed0 + tasks)
-        for name in method
-    ]
-    try:
-        for name in method:
-            methods.check_name(name)
-        runs[0].identity()
-        if out is not None:
-            module.read(out)
-    except (OSError, ValueError) as error:
-        _fail(str(error))
-    rows = module.benchmark(runs, out, workers)
-    console = Console()
-    console.print(*module.tables(rows))
-    for row in module.beaten(rows):
-        console.print(f"[red]{row['method']} seed {row['seed']} beat the optimum on file[/red]")
-
-
-@bench.command()
-def speed(
-    d: Annotated[list[int], typer.Option(min=1, help="Dimensions; repeat for more.")] = [6],  # noqa: B006
-    n: Annotated[
-        list[int], typer.Option(min=2, help="Told trials when timing begins; repeat for more.")
-    ] = [100],  # noqa: B006
-    sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
-    pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
-    candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
-    method: Annotated[str, typer.Option(help="Acquisition function.")] = "jes",
-    repeats: Annotated[int, typer.Option(min=1, help="Timed asks.")] = 20,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="The paper's setting: 10 given sets × 10 pairs.")
-    ] = False,
-    peers: Annotated[
-        bool, typer.Option("--peers", help="Optuna and BoTorch beside it (see `make peers`).")
-    ] = False,
-    cold: Annotated[bool, typer.Option(help="Also time the first ask of a new process.")] = True,
-    study: Annotated[
-        int, typer.Option(min=0, help="Also time whole studies of so many instant evaluations.")
-    ] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Cores for everything; all by default.")
-    ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the numbers here.")] = None,
-) -> None:
-    """Seconds an ask, warm and cold, stage by stage, and beside other libraries."""
-    from optpair.bench import cores
-
-    try:
-        if threads is not None and not cores.limited(threads):
-            raise typer.Exit(cores.rerun(threads))
-        from optpair.bench import speed as module
-
-        plan = module.Plan(
-            sets=sets,
-            pairs=pairs,
-            candidates=candidates,
-            method=method,
-            repeats=repeats,
-            paper=paper,
-            peers=peers,
-            cold=cold,
-            study=study,
-        )
-        plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
-        module.main(plans, json)
-    except (OSError, ValueError) as error:
-        _fail(str(error))
-
-
-@bench.command()
-def picture(
-    name: Annotated[str, typer.Argument(help="acquisitions, pairs or conditioning")],
-    out: Annotated[Path, typer.Option(help="Where the PNG goes.")] = Path("picture.png"),
-) -> None:
-    """Draw a picture of the documentation."""
-    names = ("acquisitions", "pairs", "conditioning")
-    if name not in names:
-        _fail(f"picture must be one of {', '.join(names)}, not {name!r}")
-    try:
-        from optpair.bench import explain, pictures
-
-        if name == "acquisitions":
-            for key, x in pictures.acquisitions(out).items():
-                typer.echo(f"{key:8} looks next at x = {x:.3f}")
-            return
-        found = explain.pairs(out) if name == "pairs" else explain.conditioning(out)
-        for key, number in found.items():
-            typer.echo(f"{key:22} {number:.3f}")
-    except ModuleNotFoundError as error:
-        _fail(f"pictures need {error.name}: pip install 'optpair[demo]'")
-    except OSError as error:
-        _fail(str(error))
-
-
-@bench.command()
-def luck(
-    searches: Annotated[int, typer.Option(min=2, help="Repetitions: seeds from 0 on.")] = 100,
-    out: Annotated[
-        Path | None, typer.Option(help="JSON lines; searches that are there are not done again.")
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw it here, as PNG.")] = None,
-) -> None:
-    """The luckiest trial and the recommendation: what they promise, and what they keep."""
-    try:
-        from optpair.bench import luck as module
-
-        rows = module.measure(searches, out)
-        for key, (mean, error) in module.summary(rows).items():
-            typer.echo(f"{key:44} {mean:.3f} ± {error:.3f}")
-        if picture is not None:
-            module.draw(rows, picture)
-    except ModuleNotFoundError as error:
-        _fail(f"pictures need {error.name}: pip install 'optpair[demo]'")
-    except OSError as error:
-        _fail(str(error))
-
-
-@bench.command()
-def soak(
-    sampler: Annotated[str, typer.Option(help="sobol, random, or an acquisition function.")] = (
-        "sobol"
-    ),
-    storage: Annotated[
-        str | None, typer.Option(help="A storage's URL; an SQLite file in --folder by default.")
-    ] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where files go; temporary if none.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 4,
-    kills: Annotated[int, typer.Option(min=0, help="How often one of them is killed.")] = 50,
-    evaluations: Annotated[int, typer.Option(min=1, help="Trials after the last kill.")] = 20,
-    longest: Annotated[
-        float, typer.Option(min=0.0, help="Seconds between two kills, at most.")
-    ] = 0.1,
-    seconds: Annotated[float, typer.Option(min=0.0, help="An evaluation takes.")] = 0.01,
-    stale_after: Annotated[float, typer.Option(min=0.1, help="Seconds without a beat.")] = 1.0,
-    blind: Annotated[
-        bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the kills.")] = 0,
-) -> None:
-    """Kill workers of a study with SIGKILL at random, and look for anything lost. Shows JSON.
-
-    Exit code 1 where something was lost, wrong or told twice.
-    """
-    import tempfile
-
-    from optpair.bench import soak as module
-
-    with tempfile.TemporaryDirectory() as temporary:
-        place = (folder or Path(temporary)).resolve()
-        found = module.soak(
-            module.Plan(
-                folder=place,
-                storage=storage or f"sqlite:///{place}/soak.db",
-                sampler=sampler,
-                workers=workers,
-                kills=kills,
-                evaluations=evaluations,
-                longest=longest,
-                stale_after=stale_after,
-                seconds=seconds,
-                seed=seed,
-                blind=blind,
-            )
-        )
-    typer.echo(json_.dumps(found, indent=2))
-    if found["lost"] or found["wrong"] or found["duplicated"] or found["told"] != found["wanted"]:
-        raise typer.Exit(ERROR)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ from optpair.stages import Sampled
 SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
-WARM_GAIN = 0.5
 MOST_ROWS = 512  # with more data, hyperparameters are inferred from a part, by fewer sets
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
@@ -235,12 +234,7 @@ class Engine:
             return inference.cold_start(stream, settings.sets, data, self.model, settings.moves)
         for i in range(min(n - state.told, 5)):  # catch up when many were told at once
             chains, mixing = inference.refresh(
-                stream.child(i),
-                chains,
-                data,
-                model=self.model,
-                moves=settings.moves,
-                gain=WARM_GAIN,
+                stream.child(i), chains, data, model=self.model, moves=settings.moves
             )
         return chains, mixing
 

@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
+from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +38,22 @@ MOST_FILES = 400  # programs on disk; the oldest go first
 
 # One program at a time: two at once can each hold the threads that the other is waiting for.
 _running = threading.Lock()
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """SciPy's BLAS, which is JAX's LAPACK: loaded before the first program runs."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+    """No threads of BLAS for a while.
+
+    They gain nothing on small matrices, and spin: where another process has the second core, a
+    factorisation of a millisecond would wait for the scheduler, a hundred times as long.
+    """
+    limited: contextlib.AbstractContextManager[Any] = _blas().limit(limits=1)
+    return limited
 
 
 class _Here(threading.local):
@@ -94,7 +111,7 @@ class Program(Generic[P, R]):
             return inlined
         leaves = [leaf if hasattr(leaf, "dtype") else np.asarray(leaf) for leaf in leaves]
         form = self._form(leaves, tree, static)
-        with _running:
+        with _running, one_blas_thread():
             outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
             jax.block_until_ready(outcome)  # type: ignore[no-untyped-call]
         return outcome
@@ -135,7 +152,7 @@ class Program(Generic[P, R]):
             raise InterruptedError("the process is about to end")
         traced = self._jit.trace(**arrays, **static)
         result = jax.tree.map(lambda shape: 0, traced.out_info)
-        made = _Form(traced.lower().compile(compiler_options=_options()), result)
+        made = _Form(_compile(traced.lower()), result)
         if path is not None:
             _keep(path, made)
         return made
@@ -148,8 +165,12 @@ class Program(Generic[P, R]):
         return folder / "programs" / f"{self._name}-{digest[:32]}"
 
 
-def _options() -> dict[str, Any]:
-    return OPTIONS if jax.default_backend() == "cpu" else {}
+def _compile(lowered: Any) -> Any:
+    """Compiled with our options, where this XLA knows them."""
+    if jax.default_backend() == "cpu":
+        with contextlib.suppress(jax.errors.JaxRuntimeError):
+            return lowered.compile(compiler_options=OPTIONS)
+    return lowered.compile()
 
 
 def _load(path: Path, structure: Any) -> _Form[Any] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +12,10 @@ import numpy as np
 import pytest
 
 from optpair.acquisition import REGISTRY, Acquisition, Context
+from optpair.acquisition.ucb import schedule
 from optpair.cube import Cube
 from optpair.gp import paths as gp_paths
-from optpair.gp.posterior import Hyperparameters, Posterior, condition
+from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
 from optpair.pairs import OptimalPairs
 from optpair.runtime import make_key
 
@@ -31,7 +34,13 @@ SPECIAL = np.concatenate([X, STARS.x[0], [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1
 POINTS = np.concatenate([RANDOM, SPECIAL])
 
 ONE_SET = {"ts"}
+DRAWN = {"nei", "lognei"}  # whose draws at the data are others where there are more data
 SUMS = {"jes-exact", "rmes", "es"}  # of many terms, which leave round-off
+NOISE = 0.2
+STEP = np.finfo(float).eps ** (1 / 3)
+STEPS = STEP * np.concatenate([np.zeros((1, D)), np.eye(D), -np.eye(D)])
+OTHERS = np.random.default_rng(8).uniform(0.01, 0.99, (20, D))  # not those that are screened
+CROSS = (STEPS[:, None] + OTHERS).reshape(-1, D)  # and a step each way
 
 pytestmark = pytest.mark.parametrize("name", list(REGISTRY))
 
@@ -151,6 +160,83 @@ def test_slopes_are_finite_everywhere(name: str) -> None:
         assert slopes.shape == POINTS.shape
         assert np.all(np.isfinite(slopes))
         assert np.all(np.abs(slopes[: len(RANDOM)]).max(1) > 0)
+
+
+def crowded(X: np.ndarray, y: np.ndarray, noise_var: np.ndarray) -> Context:
+    """RBF, padding, known noise of some, one pending with a fantasy a path; one σ² for all sets."""
+    n, size = len(X), 16
+    arrays = (np.zeros((size, D)), np.zeros(size), np.full(size, np.nan), np.arange(size) < n)
+    arrays[0][:n], arrays[1][:n], arrays[2][:n] = X, y, noise_var
+    scale, output, _, mean = (jnp.asarray(v) for v in LEAVES)
+    hypers = Hyperparameters(scale, output, jnp.full(M, NOISE), mean)
+    told = fit(hypers, *(jnp.asarray(v) for v in arrays), kernel="rbf", columns=(0, 1))
+    paths = gp_paths.sample(make_key(1), told, paths=P, features=64)
+    values = jnp.asarray(np.random.default_rng(7).normal(size=(M, P)))
+    grown = jax.jit(append)(told, jnp.asarray([0.4, 0.6]), values)
+    stars = OptimalPairs(jnp.asarray(STARS.x), jnp.asarray(STARS.f))
+    return Context(grown, Cube.box(D), jnp.asarray(RANDOM), make_key(0), paths, stars)
+
+
+@partial(jax.jit, static_argnums=0)
+def seen(name: str, context: Context, points: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Values and slopes of the function of that name: built, evaluated and differentiated."""
+
+    def total(points: jax.Array) -> tuple[jax.Array, jax.Array]:
+        values = REGISTRY[name].build(context).evaluate(points)
+        return jnp.sum(values), values
+
+    (_, values), slopes = jax.value_and_grad(total, has_aux=True)(points)
+    return values, slopes
+
+
+def test_slopes_are_those_of_the_values(name: str) -> None:
+    """By central differences, in the crowded case; nor is any gain or improvement negative."""
+    known = np.full(N, np.nan)
+    known[[1, 4]] = 0.5, 1e-4
+    values, slopes = (np.asarray(v) for v in seen(name, crowded(X, Y, known), jnp.asarray(CROSS)))
+    assert np.all(np.isfinite(values))
+    assert np.all(np.isfinite(slopes))
+    if REGISTRY[name].values in ("gain", "improvement"):
+        assert np.min(values) >= (-1e-14 if name in SUMS else 0.0)
+    values = values.reshape(1 + 2 * D, len(OTHERS))
+    numeric = (values[1 : 1 + D] - values[1 + D :]).T / (2 * STEP)
+    size = np.max(np.abs(slopes))
+    assert size > 1e-3
+    np.testing.assert_allclose(slopes[: len(OTHERS)], numeric, rtol=1e-5, atol=1e-6 * size)
+
+
+def test_two_looks_are_one_with_half_the_noise(name: str) -> None:
+    """Two values of noise σ² at one point say what their mean with `noise_var` σ²/2 says."""
+    i = int(np.argmin(Y))
+    points, unknown = jnp.asarray(np.concatenate([X[i : i + 1], CROSS[1:]])), np.full(N + 1, np.nan)
+    known = np.where(np.arange(N) == i, NOISE / 2, np.nan)
+    apart = np.append(Y, Y[i] - 0.3)
+    apart[i] = Y[i] + 0.3
+    twice = crowded(np.concatenate([X, X[i : i + 1]]), apart, unknown)
+    once, ignored = crowded(X, Y, known), crowded(X, Y, unknown[:N])
+
+    def values(context: Context, key: int = 0) -> np.ndarray:
+        given = replace(context, key=make_key(key))
+        found = np.asarray(seen(name, given, points)[0])
+        if name != "ucb":  # whose schedule counts the looks
+            return found
+        centre = np.asarray(seen("mean", given, points)[0])
+        return (found - centre) / float(schedule(jnp.sum(context.posterior.mask), D))
+
+    if name == "ts":  # draws its own noise: where there is none, a path meets the value
+        sure = crowded(X, Y, np.where(np.isnan(known), np.nan, 1e-10))
+        assert values(sure)[0] == pytest.approx(Y[i], abs=1e-3)
+        assert values(once)[0] != pytest.approx(Y[i], abs=1e-2)
+    elif name in DRAWN:
+        both = np.array([[values(c, key) for key in range(40)] for c in (once, twice)])
+        drawn = np.exp(both) if name == "lognei" else both
+        error = np.sqrt(drawn.var(1).sum(0) / drawn.shape[1])
+        assert np.all(np.abs(drawn[0].mean(0) - drawn[1].mean(0)) < 4.5 * error + 1e-9)
+    else:
+        # The maximum of `mes` counts a place twice that is observed twice.
+        rtol, atol = (1e-3, 1e-5) if name == "mes" else (1e-6, 1e-6)
+        np.testing.assert_allclose(values(twice), values(once), rtol=rtol, atol=atol)
+        assert np.max(np.abs(values(ignored) - values(once))) > 1e-4
 
 
 def test_points_of_another_shape_are_refused(name: str) -> None:

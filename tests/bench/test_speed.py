@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -57,7 +58,21 @@ def test_ratios_are_to_the_first_line() -> None:
     shown = text(speed.ask_table(speed.Plan(paper=True), timings))
     lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "│" in line}
     assert "5.0" in lines["other"]
-    assert "7.8" in lines["the paper's Table 1, on its authors' machine"]  # 1.56 / 0.2
+    assert "7.8" in lines["the paper's Table 1, on its authors' machine: jes"]  # 1.56 / 0.2
+
+
+def test_methods_stand_beside_each_other() -> None:
+    plan = speed.Plan(4, n=50, beside=("mes", "pes"), paper=True)
+    times = dict(zip(plan.methods, (0.5, 0.4, 1.0), strict=True))
+    timings = [speed.Timing(f"optpair {name}", 4, [t, t]) for name, t in times.items()]
+    asks = [asdict(timing) for timing in timings]
+    shown = text(speed.method_table([{"plan": asdict(plan), "asks": asks}]))
+    assert "4-D, n = 50" in shown
+    for cell in ("0.500 ± 0.000 (1.00)", "0.400 ± 0.000 (0.80)", "1.000 ± 0.000 (2.00)"):
+        assert cell in shown
+    assert "69.1" in text(speed.ask_table(plan, timings))  # Table 1's PES, 34.53 / 0.5
+    with pytest.raises(ValueError, match="method must be one of jes"):
+        speed.Plan(beside=("ei", "pess"))
 
 
 def test_peers_know_their_budgets() -> None:

@@ -12,13 +12,21 @@ c = cov(f(z), f(x)):
     (S4)  α(x) = H[Σ_k w_k p(ξ_k)] − Σ_k w_k H[p(ξ_k)],   in nats, averaged over sets
 
 with K Gauss–Hermite outcomes ξ_k of weights w_k. V − ccᵀ/t = L(I − c̃c̃ᵀ/t)Lᵀ, and
-I − γc̃c̃ᵀ is the root of what is in brackets: hence (S2). The draws are the same for all x and ξ.
+I − γc̃c̃ᵀ is the root of what is in brackets: hence (S2). The draws are the same for all x and ξ, and
+as ξ moves f_s by a term without s, one exponential a draw serves all outcomes.
 
 The softmax stands for the argmax, which counted draws would turn into steps without a slope. T is
 a share (`TEMPERATURE`) of the mean gap between a draw's best and second best value, so that it
-shrinks with what is left to be decided; the derivative is exact for (S4) as it stands here. An
-average of p(ξ_k), rather than the p of now, is the entropy to start from: the two are equal in the
-limit, and by concavity no gain is negative.
+shrinks with what is left to be decided (to 1/105 of the largest standard deviation of f(z), where
+numbers end); the derivative is exact for (S4) as it stands here. An average of p(ξ_k), rather than
+the p of now, is the entropy to start from: the two are equal in the limit, and by concavity no gain
+is negative.
+
+With few draws gains come out too large. An entropy of S draws over R points about as likely falls
+short by (R − 1)/(2S) nats. The average of p(ξ_k) holds more different draws than each p(ξ_k)
+does, so that the first entropy of (S4) falls short by less than the second: α is too large by up
+to that, 0.03 nats with 512 draws (one set) and 0.24 with 64 (twelve sets), and by less where x
+decides little.
 
 The density that representer points are drawn from would enter an entropy of x* over the continuum,
 but not its expected fall: the mean of p(ξ) is the p of now.
@@ -26,7 +34,7 @@ but not its expected fall: the mean of p(ξ) is the p of now.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -41,12 +49,13 @@ from optpair.maximize import screen
 from optpair.runtime import compiled, double, make_key, pytree
 
 REPRESENTERS = 32
-DRAWS = 384  # over all sets and fantasies
-FEWEST, MOST = 16, 256  # of them, for one set and fantasy
+DRAWS = 768  # over all sets and fantasies
+FEWEST, MOST = 32, 512  # of them, for one set and fantasy
 OUTCOMES = 5
 TEMPERATURE = 0.25
 SOFTNESS = 1e-8  # of the output scale, on the diagonal of V
 CLOSEST = 1e-6  # 1 − ρ², at least
+RANGE = 600.0  # e to the power of more is too large or too small a number
 
 
 @pytree
@@ -79,13 +88,12 @@ class ES(Acquisition):
         def of_one(args: tuple[Array, ...]) -> Array:
             """The gain under one set and fantasy."""
             c, root, back, draws, temperature = args
-            direction, centre = (c / temperature).T[:, None], draws / temperature
-
-            def chances(xi: Array) -> Array:
-                move = (xi / root - back).T[..., None]  # (q, S, 1)
-                return jnp.mean(jax.nn.softmax(centre + direction * move, -1), 1)  # (S2), (S3)
-
-            p = jax.lax.map(chances, self.outcomes)  # (K, q, R)
+            direction = (c / temperature).T  # (q, R)
+            now = draws / temperature - direction[:, None] * back.T[..., None]  # (q, S, R)
+            lift = self.outcomes[:, None, None] * (direction / root[:, None])  # (K, q, R)
+            E, G = (jnp.exp(v - jax.lax.stop_gradient(_largest(v))) for v in (now, lift))
+            total = jnp.einsum("qsr,kqr->qsk", E, G)
+            p = G * jnp.einsum("qsr,qsk->kqr", E, 1 / total) / len(draws)  # (S2), (S3)
             before = _entropy(jnp.tensordot(self.weights, p, 1))
             return before - self.weights @ _entropy(p)  # (S4)
 
@@ -93,6 +101,10 @@ class ES(Acquisition):
         own = [jnp.repeat(v, F, 0) for v in (c, jnp.sqrt(total), back)]
         draws, temperature = self.draws.reshape(M * F, S, R), self.temperature.reshape(-1)
         return jnp.mean(jax.lax.map(of_one, (*own, draws, temperature)), 0)
+
+
+def _largest(v: Float[Array, "*b R"]) -> Float[Array, "*b 1"]:
+    return jnp.max(v, -1, keepdims=True)
 
 
 def _entropy(p: Float[Array, "*b R"]) -> Float[Array, "*b"]:
@@ -143,6 +155,9 @@ def _of(
     white = jax.random.normal(draw_key, (draws, representers))
     values = posterior.means(K)[:, :, None] + (white @ jnp.swapaxes(L, 1, 2))[:, None]
     nodes, weights = np.polynomial.hermite_e.hermegauss(outcomes)
+    # |c_i|/√t is at most the standard deviation of f(z_i), and two may move apart.
+    widest = jnp.sqrt(jnp.max(jnp.diagonal(V, axis1=1, axis2=2), -1, keepdims=True))
+    coldest = jnp.maximum(2 * np.max(nodes) / RANGE * widest, SMALLEST**0.5 * jnp.sqrt(a[..., 0]))
     return ES(
         posterior,
         z,
@@ -150,7 +165,7 @@ def _of(
         inverse,
         jnp.swapaxes(white @ inverse, 1, 2),
         values,
-        jnp.maximum(temperature * _gap(values), SMALLEST**0.5 * jnp.sqrt(a[..., 0])),
+        jnp.maximum(temperature * _gap(values), coldest),
         jnp.asarray(nodes),
         jnp.asarray(weights / weights.sum()),
     )
@@ -170,11 +185,21 @@ def _draws(posterior: Posterior) -> int:
     return int(np.clip(DRAWS // (M * F), FEWEST, MOST))
 
 
+def _fewer(posterior: Posterior) -> Posterior:
+    """With no more fantasies of what is pending than there are draws for."""
+    M, F, _ = posterior.weights.shape
+    some = slice(min(F, max(DRAWS // (M * FEWEST), 1)))
+    return replace(
+        posterior, residual=posterior.residual[:, some], weights=posterior.weights[:, some]
+    )
+
+
 def build(context: Context) -> ES:
     """ES from what the engine has at hand."""
     count = min(REPRESENTERS, len(context.points))
-    S = _draws(context.posterior)
-    return _of(context.key, context.posterior, context.points, count, S, OUTCOMES, TEMPERATURE)
+    posterior = _fewer(context.posterior)
+    S = _draws(posterior)
+    return _of(context.key, posterior, context.points, count, S, OUTCOMES, TEMPERATURE)
 
 
 _compiled = compiled("representers", "draws", "outcomes")(_of)

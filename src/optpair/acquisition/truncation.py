@@ -85,13 +85,18 @@ def _noiseless_gain_jvp(primals: tuple[Reals], tangents: tuple[Reals]) -> tuple[
 
 
 def _noiseless_gain_and_slope(beta: Reals) -> tuple[Reals, Reals]:
+    """One erfc for φ/Φ and log Φ = −log1p((1 − Φ)/Φ), where two functions would take two."""
     far = beta < -_LOW
     t = jnp.where(far, -beta, _LOW)
     k1, k2, _ = lower_tail(t)
     near = jnp.clip(beta, -_LOW, _FLAT)
-    r = truncated_moments(near).hazard
+    w = near * _SQRT_HALF
+    smaller = 0.5 * jax.lax.erfc(jnp.abs(w))
+    larger = 1 - smaller
+    probability, rest = jnp.where(near < 0, smaller, larger), jnp.where(near < 0, larger, smaller)
+    r = jnp.exp(-w * w) / (_SQRT_2PI * probability)
     below = jnp.log(_SQRT_2PI * (t + k1)) - 0.5 * t * k1
-    value = jnp.where(far, below, 0.5 * near * r - log_ndtr(near))  # (M6)
+    value = jnp.where(far, below, 0.5 * near * r + jnp.log1p(rest / probability))  # (M6)
     return value, -0.5 * jnp.where(far, (t + k1) * k1 * k2, r * (1 + near * (near + r)))
 
 

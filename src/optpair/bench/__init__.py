@@ -1,4 +1,4 @@
-"""Benchmarks: regret on tasks whose optimum is known, and seconds an ask beside other libraries.
+"""Benchmarks: the paper's experiments, and seconds an ask beside other libraries.
 
-Run them with `optpair bench regret` and `optpair bench speed`.
+Run them with `optpair bench run` and `optpair bench speed`.
 """

@@ -37,6 +37,21 @@ def pinned(chosen: Iterable[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Processes that are started inside have thread pools of one."""
+    before = {name: os.environ.get(name) for name in POOLS}
+    os.environ.update(dict.fromkeys(POOLS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def limited(threads: int) -> bool:
     """Whether this process was started for that number of threads."""
     return os.environ.get(RERUN) == str(threads)

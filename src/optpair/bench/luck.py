@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 
 from optpair.bench import methods, tasks
+from optpair.bench.functions import spread
 from optpair.optimizer import Optimizer
 
 matplotlib.use("Agg")
@@ -42,8 +43,8 @@ class Search:
 
 def search(seed: int, evaluations: int = EVALUATIONS) -> Search:
     """Maximise the task once."""
-    noise_var = (NOISE_SHARE * tasks.spread(TASK)) ** 2
-    task = tasks.make(TASK, seed, noise_var)
+    noise_var = (NOISE_SHARE * spread(TASK)) ** 2
+    task = replace(tasks.make(TASK, seed), noise_var=noise_var)
     optimizer = Optimizer(methods.unit_space(task.dimensions), direction="maximize", seed=seed)
     for index in range(evaluations):
         trial = optimizer.ask()

@@ -6,17 +6,19 @@ They maximise, and are imported when they are built.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 PACKAGES = ("optuna", "torch", "botorch")
-HOW_TO = "make peers, then .venv-peers/bin/optpair bench speed --peers"
+HOW_TO = "make peers, then .venv-peers/bin/optpair bench …"
+Hypers = tuple[float, float, float]  # length scale, output scale, noise variance
 
 
 class Peer(Protocol):
@@ -29,6 +31,23 @@ class Peer(Protocol):
     def tell(self, x: Float[np.ndarray, " d"], y: float) -> None:
         """The value at the point that was asked for."""
         ...
+
+
+@runtime_checkable
+class Recommends(Protocol):
+    """A peer whose users take more than the best observed point."""
+
+    def recommend(self) -> Float[np.ndarray, " d"]:
+        """The argmax of its posterior mean."""
+        ...
+
+
+class About(NamedTuple):
+    """What a peer is told of a task: a seed, levels of the inputs, and hyperparameters if known."""
+
+    seed: int = 0
+    levels: int | None = None
+    hypers: Hypers | None = None
 
 
 @dataclass(frozen=True)
@@ -56,15 +75,16 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES if name not in missing()}
 
 
-def entries(paper: bool, hypers: tuple[float, float, float]) -> list[Entry]:
+def entries(paper: bool, hypers: Hypers) -> list[Entry]:
     """The peers. In the paper's setting JES has its budget and the given length scale, output
     scale and noise; otherwise it fits them and has the budget of BoTorch's tutorial.
     """
 
     def jes(X: np.ndarray, y: np.ndarray) -> Peer:
         if paper:
-            return BotorchJES(X, y, pairs=100, raw_samples=10_000, restarts=1, hypers=hypers)
-        return BotorchJES(X, y, pairs=64, raw_samples=512, restarts=4)
+            about = About(hypers=hypers)
+            return BotorchJES(X, y, about, pairs=100, raw_samples=10_000, restarts=1)
+        return BotorchJES(X, y)
 
     budget = "100 pairs, 10,000 raw, 1 start, given" if paper else "64 pairs, 512 raw, 4 starts"
     return [
@@ -74,48 +94,87 @@ def entries(paper: bool, hypers: tuple[float, float, float]) -> list[Entry]:
     ]
 
 
-class OptunaGP:
-    """Optuna's GPSampler at its defaults."""
+class _Optuna:
+    """A study of Optuna's, with the sampler at its defaults."""
 
-    def __init__(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> None:
+    def __init__(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        about: About = About(),  # noqa: B008 — immutable
+    ) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._space: dict[str, Any] = {
-            f"x{i}": optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(X.shape[1])
-        }
-        self._study = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.GPSampler(seed=0)
-        )
+        self._last = 1 if about.levels is None else about.levels - 1
+        one: Any = optuna.distributions.FloatDistribution(0.0, 1.0)
+        if about.levels is not None:
+            one = optuna.distributions.IntDistribution(0, self._last)
+        self._space: dict[str, Any] = {f"x{i}": one for i in range(X.shape[1])}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a sampler is experimental
+            sampler = self._sampler(about.seed, len(X))
+        self._study = optuna.create_study(direction="maximize", sampler=sampler)
         for x, value in zip(X, y, strict=True):
-            params = {name: float(u) for name, u in zip(self._space, x, strict=True)}
             self._study.add_trial(
                 optuna.trial.create_trial(
-                    params=params, distributions=self._space, value=float(value)
+                    params=self._params(x), distributions=self._space, value=float(value)
                 )
             )
         self._trial: Any = None
 
     def ask(self) -> Float[np.ndarray, " d"]:
-        """Fit, and maximise log EI."""
+        """Its next point."""
         self._trial = self._study.ask(self._space)
-        return np.array([self._trial.params[name] for name in self._space])
+        return np.array([self._trial.params[name] / self._last for name in self._space])
 
     def tell(self, x: Float[np.ndarray, " d"], y: float) -> None:
         """Tell the trial that was asked for."""
         self._study.tell(self._trial, y)
 
+    def _sampler(self, seed: int, told: int) -> Any:
+        raise NotImplementedError
+
+    def _params(self, x: Float[np.ndarray, " d"]) -> dict[str, Any]:
+        levels = x * self._last
+        values = levels if self._last == 1 else np.rint(levels).astype(int)
+        return dict(zip(self._space, values.tolist(), strict=True))
+
+
+class OptunaGP(_Optuna):
+    """GPSampler: a fit, and log EI. Its model is used from the first point on, as the others'."""
+
+    def _sampler(self, seed: int, told: int) -> Any:
+        import optuna
+
+        return optuna.samplers.GPSampler(seed=seed, n_startup_trials=told)
+
+
+class OptunaTPE(_Optuna):
+    """TPESampler, Optuna's default."""
+
+    def _sampler(self, seed: int, told: int) -> Any:
+        import optuna
+
+        return optuna.samplers.TPESampler(seed=seed)
+
 
 class _Botorch:
-    """What the BoTorch methods share: data as tensors."""
+    """What the BoTorch methods share: data as tensors, a model, and its recommendation."""
 
-    def __init__(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> None:
+    def __init__(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        about: About = About(),  # noqa: B008 — immutable
+    ) -> None:
         import torch
 
-        torch.manual_seed(0)
+        torch.manual_seed(about.seed)
         self._X = torch.tensor(X, dtype=torch.float64)
         self._y = torch.tensor(y, dtype=torch.float64)[:, None]
         self._bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, X.shape[1])
+        self._about = about
 
     def tell(self, x: Float[np.ndarray, " d"], y: float) -> None:
         """Add a point."""
@@ -123,6 +182,16 @@ class _Botorch:
 
         self._X = torch.cat([self._X, torch.tensor(x[None])])
         self._y = torch.cat([self._y, torch.tensor([[y]], dtype=torch.float64)])
+
+    def recommend(self) -> Float[np.ndarray, " d"]:
+        """The argmax of the posterior mean, as in BoTorch's tutorial on entropy search."""
+        from botorch.acquisition import PosteriorMean
+
+        return self._best(PosteriorMean(self._model()), raw_samples=1024, restarts=4)
+
+    def _model(self) -> Any:
+        """Hyperparameters as given or, without that, fitted."""
+        return self._fitted() if self._about.hypers is None else self._given(*self._about.hypers)
 
     def _fitted(self) -> Any:
         from botorch.fit import fit_gpytorch_mll
@@ -134,62 +203,6 @@ class _Botorch:
             warnings.simplefilter("ignore")
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return model
-
-    def _best(self, acquisition: Any, raw_samples: int, restarts: int) -> Float[np.ndarray, " d"]:
-        from botorch.optim import optimize_acqf
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            x, _ = optimize_acqf(
-                acquisition,
-                bounds=self._bounds,
-                q=1,
-                num_restarts=restarts,
-                raw_samples=raw_samples,
-                options={"init_batch_limit": 512},  # bounds memory, and is no slower
-            )
-        return np.asarray(x[0].detach().numpy())
-
-
-class BotorchLogNEI(_Botorch):
-    """qLogNoisyExpectedImprovement: fit, then optimise with the tutorials' effort."""
-
-    def ask(self) -> Float[np.ndarray, " d"]:
-        """Fit, and maximise the acquisition function."""
-        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
-
-        acquisition = qLogNoisyExpectedImprovement(self._fitted(), self._X)
-        return self._best(acquisition, raw_samples=512, restarts=10)
-
-
-class BotorchJES(_Botorch):
-    """qJointEntropySearch on one GP: BoTorch refuses several hyperparameter sets here."""
-
-    def __init__(
-        self,
-        X: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        *,
-        pairs: int,
-        raw_samples: int,
-        restarts: int,
-        hypers: tuple[float, float, float] | None = None,
-    ) -> None:
-        super().__init__(X, y)
-        self._pairs, self._raw_samples, self._restarts = pairs, raw_samples, restarts
-        self._hypers = hypers
-
-    def ask(self) -> Float[np.ndarray, " d"]:
-        """Sample optimal pairs, and maximise the acquisition function."""
-        from botorch.acquisition.joint_entropy_search import qJointEntropySearch
-        from botorch.acquisition.utils import get_optimal_samples
-
-        model = self._fitted() if self._hypers is None else self._given(*self._hypers)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            x, f = get_optimal_samples(model, self._bounds, num_optima=self._pairs)
-            acquisition = qJointEntropySearch(model, x, f)
-        return self._best(acquisition, self._raw_samples, self._restarts)
 
     def _given(self, lengthscale: float, outputscale: float, noise: float) -> Any:
         from botorch.models import SingleTaskGP
@@ -208,3 +221,86 @@ class BotorchJES(_Botorch):
         kernel.outputscale = outputscale
         model.likelihood.noise = noise
         return model.eval()
+
+    def _best(self, acquisition: Any, raw_samples: int, restarts: int) -> Float[np.ndarray, " d"]:
+        """The maximiser; where inputs have levels, rounded to the nearest."""
+        from botorch.optim import optimize_acqf
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found, _ = optimize_acqf(
+                acquisition,
+                bounds=self._bounds,
+                q=1,
+                num_restarts=restarts,
+                raw_samples=raw_samples,
+                options={"init_batch_limit": 512},  # bounds memory, and is no slower
+            )
+        x = np.asarray(found[0].detach().numpy())
+        last = None if self._about.levels is None else self._about.levels - 1
+        return x if last is None else np.rint(x * last) / last
+
+
+class BotorchLogNEI(_Botorch):
+    """qLogNoisyExpectedImprovement, optimised with the tutorials' effort."""
+
+    def ask(self) -> Float[np.ndarray, " d"]:
+        """Maximise the acquisition function."""
+        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+
+        acquisition = qLogNoisyExpectedImprovement(self._model(), self._X)
+        return self._best(acquisition, raw_samples=512, restarts=10)
+
+
+class BotorchJES(_Botorch):
+    """qJointEntropySearch on one GP: BoTorch refuses several hyperparameter sets here."""
+
+    def __init__(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        about: About = About(),  # noqa: B008 — immutable
+        *,
+        pairs: int = 64,
+        raw_samples: int = 512,
+        restarts: int = 4,
+    ) -> None:
+        super().__init__(X, y, about)
+        self._pairs, self._raw_samples, self._restarts = pairs, raw_samples, restarts
+
+    def ask(self) -> Float[np.ndarray, " d"]:
+        """Sample optimal pairs, and maximise the acquisition function."""
+        from botorch.acquisition.joint_entropy_search import qJointEntropySearch
+        from botorch.acquisition.utils import get_optimal_samples
+
+        model = self._model()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            x, f = get_optimal_samples(model, self._bounds, num_optima=self._pairs)
+            acquisition = qJointEntropySearch(model, x, f)
+        return self._best(acquisition, self._raw_samples, self._restarts)
+
+
+Build = Callable[[Float[np.ndarray, "n d"], Float[np.ndarray, " n"], About], Peer]
+METHODS: Mapping[str, Build] = MappingProxyType(
+    {
+        "optuna-gp": OptunaGP,
+        "optuna-tpe": OptunaTPE,
+        "botorch-lognei": BotorchLogNEI,
+        "botorch-jes": BotorchJES,
+    }
+)
+"""Methods of the runner, and how each is built from the initial points and values."""
+
+
+def reports_best_observed(name: str) -> bool:
+    """Whether the users of that method get the best observed point for an answer."""
+    return name.startswith("optuna-")
+
+
+def check(name: str) -> None:
+    """An error where the packages of that method are not installed."""
+    needs = {"optuna-gp": ("optuna", "torch"), "optuna-tpe": ("optuna",)}
+    absent = [p for p in needs.get(name, PACKAGES[1:]) if p in missing()]
+    if name in METHODS and absent:
+        raise ValueError(f"{name} needs {', '.join(absent)}: {HOW_TO}")

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import matplotlib
 import numpy as np
 from jaxtyping import Float
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 from optpair.acquisition import REGISTRY, Context
+from optpair.bench.style import BLUE, GREEN, GREY, ORANGE
 from optpair.cube import Cube
 from optpair.gp import Hyperparameters, condition
 from optpair.gp import paths as gp_paths
@@ -24,12 +26,7 @@ from optpair.maximize import Search, sobol
 from optpair.pairs import ANCHORS, OptimalPairs, optima
 from optpair.runtime import Stream, double, make_key, to_numpy
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # the backend must be chosen first
-from matplotlib.axes import Axes
-
-# Colours that the colour-blind tell apart (Okabe and Ito): information, improvement, others.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
+# Information is blue, improvement orange, what is neither green.
 ROWS = {
     "jes": (BLUE, "tells most about (x*, f*): where and how much"),
     "pes": (BLUE, "tells most about x*: where, not how much"),

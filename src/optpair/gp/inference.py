@@ -30,13 +30,15 @@ from scipy.special import softmax
 from optpair.gp.kernels import Kernel
 from optpair.gp.posterior import Hyperparameters, Posterior, fit, gram, gram_of_lower, inverse_lower
 from optpair.gp.priors import Prior
+from optpair.programs import one_blas_thread
 from optpair.runtime import Numbers, Stream, compiled, double, to_numpy
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8
 LEAPFROGS = 12  # long trajectories: one of them nearly forgets where it started
 MASS_GAIN = 0.25  # how far the mass matrix follows the spread of the last draws
-COLD_ROUNDS = 24  # refreshes of a cold start; in the first half the data are let in
+ANNEALING, SETTLING = 6, 8  # rounds of a cold start: the data are let in, then all is there
+COLD_GAIN, WARM_GAIN = 1.0, 0.5  # how far the step size moves towards what draws suggest
 OLDEST = 1_000_000  # the age of a copy
 DIVERGENCE = 1000.0  # nats lost on a trajectory that went astray
 
@@ -253,7 +255,7 @@ def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> t
     weights = softmax(change) if np.any(np.isfinite(change)) else np.full(M, 1 / M)
     effective = float(1 / np.sum(weights**2))
     if effective >= M / 2 and np.all(weights > 0):  # an impossible chain has no slope: it stays
-        return replace(chains, age=np.minimum(chains.age + 1, OLDEST)), effective
+        return chains, effective
     index = np.minimum(np.searchsorted(np.cumsum(weights), (np.arange(M) + coin) / M), M - 1)
     copies = np.isin(np.arange(M), np.unique(index, return_index=True)[1], invert=True)
     return (
@@ -261,7 +263,7 @@ def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> t
             chains,
             position=chains.position[index],
             log_density=density[index],
-            age=np.where(copies, OLDEST, np.minimum(chains.age[index] + 1, OLDEST)),
+            age=np.where(copies, OLDEST, chains.age[index]),
             recent=chains.recent[index],
         ),
         effective,
@@ -275,76 +277,83 @@ def refresh(
     *,
     model: Model,
     moves: int,
-    temper: float = 1.0,
-    gain: float,
+    gain: float = WARM_GAIN,
 ) -> tuple[Chains, Mixing]:
-    """Reweight and resample the chains, move `moves` of them by HMC, then adapt.
-
-    `gain` says how far the step size moves towards what these draws suggest: large in a cold start,
-    smaller after.
-    """
-    rng = stream.draw()
-    power = np.asarray(temper)
-    density = np.asarray(_densities(chains.position, data, power, model=model))
-    chains, effective = resample(rng.uniform(), chains, density)
-    who = np.argsort(-chains.age, kind="stable")[:moves]
-    # A step of its own for each chain: some are short enough wherever a chain may be.
-    steps = chains.step_size * rng.uniform(0.2, 1.3, len(who))
-    momentum = rng.standard_normal((len(who), chains.position.shape[1]))
-    coins = rng.uniform(size=len(who))
-    moved = to_numpy(
-        _move(
-            chains.position[who],
-            momentum,
-            coins,
-            steps,
-            chains.inverse_mass,
-            data,
-            power,
-            model=model,
-        )
-    )
-    position, log_density, age = (
-        chains.position.copy(),
-        chains.log_density.copy(),
-        chains.age.copy(),
-    )
-    position[who], log_density[who], age[who] = moved.position, moved.log_density, 0
-    rate = float(np.mean(moved.acceptance))
-    recent = np.concatenate([chains.recent[:, 1:], position[:, None]], axis=1)
-    spread = np.clip(np.var(recent[:, -8:].reshape(-1, recent.shape[-1]), axis=0), 1e-3, 4.0)
-    step_size = chains.step_size * np.exp(gain * (rate - TARGET_ACCEPTANCE))
-    grown = Chains(
-        position,
-        log_density,
-        age,
-        float(np.clip(step_size, 1e-3, 1.0)),
-        chains.inverse_mass + MASS_GAIN * (spread - chains.inverse_mass),
-        recent,
-    )
-    return grown, Mixing(recent, effective, rate, int(np.sum(moved.divergent)))
+    """Reweight and resample the chains for the data, move `moves` of them by HMC, then adapt."""
+    chains, effective = _reweigh(stream.child(0), chains, data, np.ones(()), model)
+    chains, rate, lost = _moved(stream.child(1), chains, data, np.ones(()), model, moves, gain)
+    return chains, Mixing(chains.recent, effective, rate, lost)
 
 
 def cold_start(
     stream: Stream, sets: int, data: Data, model: Model, moves: int
 ) -> tuple[Chains, Mixing]:
-    """Chains that have forgotten the prior they started from, with adapted step size and mass."""
+    """Chains that have forgotten the prior they started from, with adapted step size and mass.
+
+    The data are let in by and by: the likelihood's power grows to 1, then all chains move on.
+    """
     chains = start_chains(stream.child(0), sets, model)
     prior = np.asarray(_densities(chains.position, data, np.zeros(()), model=model))
     chains = replace(chains, log_density=prior)
-    half, turns = COLD_ROUNDS // 2, -(-sets // moves)
-    for i in range(COLD_ROUNDS):
+    turns = -(-sets // moves)
+    for i in range(ANNEALING + SETTLING):
+        power = np.asarray(min((i + 1) / ANNEALING, 1.0) ** 2)
+        gain = (COLD_GAIN if i < ANNEALING else WARM_GAIN) / turns
+        if i < ANNEALING:
+            chains, effective = _reweigh(stream.child(i + 1, 0), chains, data, power, model)
+        ended = []
         for turn in range(turns):
-            chains, mixing = refresh(
-                stream.child(i + 1, turn),
-                chains,
-                data,
-                model=model,
-                moves=moves,
-                temper=min((i + 1) / half, 1.0) ** 2,
-                gain=(1.0 if i < half else 0.5) / turns,
-            )
-    return chains, mixing
+            of_turn = stream.child(i + 1, 1 + turn)
+            chains, rate, lost = _moved(of_turn, chains, data, power, model, moves, gain)
+            ended.append((rate, lost))
+    rates, losses = zip(*ended, strict=True)
+    return chains, Mixing(chains.recent, effective, float(np.mean(rates)), sum(losses))
+
+
+def _reweigh(
+    stream: Stream, chains: Chains, data: Data, power: np.ndarray, model: Model
+) -> tuple[Chains, float]:
+    """Bring the chains' densities up to date, and resample where they fell apart."""
+    density = np.asarray(_densities(chains.position, data, power, model=model))
+    return resample(stream.draw().uniform(), chains, density)
+
+
+def _moved(
+    stream: Stream,
+    chains: Chains,
+    data: Data,
+    power: np.ndarray,
+    model: Model,
+    moves: int,
+    gain: float,
+) -> tuple[Chains, float, int]:
+    """Move the chains that waited longest; adapt the step size, and the mass to their spread.
+
+    Also returns their mean acceptance, and how many of them diverged.
+    """
+    rng = stream.draw()
+    who = np.argsort(-chains.age, kind="stable")[:moves]
+    # A step of its own for each chain: some are short enough wherever a chain may be.
+    steps = chains.step_size * rng.uniform(0.2, 1.3, len(who))
+    momentum = rng.standard_normal((len(who), chains.position.shape[1]))
+    coins = rng.uniform(size=len(who))
+    start, mass = chains.position[who], chains.inverse_mass
+    moved = to_numpy(_move(start, momentum, coins, steps, mass, data, power, model=model))
+    position, log_density, age = chains.position.copy(), chains.log_density.copy(), chains.age + 1
+    position[who], log_density[who], age[who] = moved.position, moved.log_density, 0
+    recent = np.concatenate([chains.recent[:, 1:], position[:, None]], axis=1)
+    spread = np.clip(np.var(recent[:, -8:].reshape(-1, recent.shape[-1]), axis=0), 1e-3, 4.0)
+    rate = float(np.mean(moved.acceptance))
+    step_size = chains.step_size * np.exp(gain * (rate - TARGET_ACCEPTANCE))
+    grown = Chains(
+        position,
+        log_density,
+        np.minimum(age, OLDEST),
+        float(np.clip(step_size, 1e-3, 1.0)),
+        mass + MASS_GAIN * (spread - mass),
+        recent,
+    )
+    return grown, rate, int(np.sum(moved.divergent))
 
 
 def rescale(chains: Chains, shift: tuple[float, float], prior: Prior) -> Chains | None:
@@ -387,10 +396,11 @@ def map_fit(
             return 1e10, np.zeros_like(theta)
         return float(value), np.asarray(slope)
 
-    fits = [
-        scipy.optimize.minimize(
-            objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 200}
-        )
-        for theta in starts
-    ]
+    with one_blas_thread():
+        fits = [
+            scipy.optimize.minimize(
+                objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 200}
+            )
+            for theta in starts
+        ]
     return np.asarray(min(fits, key=lambda fit: fit.fun).x)

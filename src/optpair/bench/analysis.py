@@ -1,0 +1,323 @@
+"""What rows say: means, medians, evaluations to a target, paired comparisons and ranks.
+
+Regrets are compared as logarithms to base 10, floored at 1e-8. A mean has its standard error beside
+it, and its median: a few lucky runs dominate a mean of logarithms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import rankdata, wilcoxon
+
+from optpair.bench.experiments import Experiment, Kind
+from optpair.bench.rows import Row
+
+FLOOR = 1e-8  # regrets below are as good as zero, and log 0 is not a number
+WHOLE = {
+    "optpair": "optpair (default)",
+    "ei": "EI",
+    "logei": "log EI",
+    "nei": "NEI",
+    "lognei": "log NEI",
+    "optuna-gp": "Optuna GP",
+    "optuna-tpe": "Optuna TPE",
+    "botorch-lognei": "BoTorch log NEI",
+    "botorch-jes": "BoTorch JES",
+    "random": "random",
+    "sobol": "Sobol",
+}
+KIND_NAMES: Mapping[Kind, str] = {
+    "inference": "log10 inference regret",
+    "simple": "log10 simple regret",
+    "observed": "best observed value",
+}
+
+
+def transform(numbers: Iterable[float], kind: Kind) -> Float[np.ndarray, " k"]:
+    """What is averaged: log10 of regrets, floored, or observed values as they are."""
+    values = np.array(list(numbers), dtype=np.float64)
+    return values if kind == "observed" else np.log10(np.maximum(values, FLOOR))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values of one method on one task: a row a seed, a column a checkpoint."""
+
+    evaluations: Float[np.ndarray, " k"]
+    seeds: tuple[int, ...]
+    values: Float[np.ndarray, "n k"]
+    initial: int
+
+    @property
+    def mean(self) -> Float[np.ndarray, " k"]:
+        """Over the seeds."""
+        return np.asarray(self.values.mean(0))
+
+    @property
+    def error(self) -> Float[np.ndarray, " k"]:
+        """The standard error of the mean; NaN for one seed."""
+        n = len(self.values)
+        if n < 2:
+            return np.full(self.values.shape[1], np.nan)
+        return np.asarray(self.values.std(0, ddof=1) / np.sqrt(n))
+
+    @property
+    def median(self) -> Float[np.ndarray, " k"]:
+        """Over the seeds."""
+        return np.asarray(np.median(self.values, axis=0))
+
+
+def of_task(rows: Iterable[Row], task: str, evaluations: int | None = None) -> list[Row]:
+    """The rows of a task, of the longest budget unless one is given."""
+    own = [row for row in rows if row["task"] == task]
+    budget = evaluations or max((row["evaluations"] for row in own), default=0)
+    return [row for row in own if row["evaluations"] == budget]
+
+
+def curve(rows: Iterable[Row], method: str, kind: Kind) -> Curve | None:
+    """A method's curve from the rows of one task; at the checkpoints that all rows share."""
+    own = sorted((row for row in rows if row["method"] == method), key=lambda row: row["seed"])
+    if not own:
+        return None
+    shared = set.intersection(*(set(row["checkpoints"]["evaluations"]) for row in own))
+    values = [
+        transform(
+            (
+                value
+                for at, value in zip(
+                    row["checkpoints"]["evaluations"], row["checkpoints"][kind], strict=True
+                )
+                if at in shared
+            ),
+            kind,
+        )
+        for row in own
+    ]
+    seeds = tuple(row["seed"] for row in own)
+    return Curve(np.array(sorted(shared), float), seeds, np.array(values), own[0]["initial"])
+
+
+def final(rows: Iterable[Row], method: str, kind: Kind) -> dict[int, float]:
+    """What a method ended with, by seed."""
+    return {
+        row["seed"]: float(transform(row["checkpoints"][kind][-1:], kind)[0])
+        for row in rows
+        if row["method"] == method
+    }
+
+
+def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
+    """The methods on file: the experiment's own in its order, then others."""
+    there = dict.fromkeys(row["method"] for row in rows)
+    return [m for m in experiment.methods if m in there] + [
+        m for m in there if m not in experiment.methods
+    ]
+
+
+def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
+    """The mean and its standard error; NaN where there are too few values."""
+    array = np.array(list(values))
+    mean = float(array.mean()) if len(array) else float("nan")
+    error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else float("nan")
+    return mean, error
+
+
+def to_target(rows: Iterable[Row], method: str, kind: Kind, target: float) -> list[float]:
+    """Evaluations until a regret is at most the target, by run; infinite where it never is.
+
+    As fine as the checkpoints are.
+    """
+    counts = []
+    for row in rows:
+        if row["method"] == method:
+            points = row["checkpoints"]
+            reached = (
+                at
+                for at, regret in zip(points["evaluations"], points[kind], strict=True)
+                if regret <= target
+            )
+            counts.append(float(next(reached, np.inf)))
+    return counts
+
+
+def signed_rank(differences: Sequence[float]) -> float:
+    """p of Wilcoxon's signed-rank test that the differences are about zero; NaN for too few."""
+    array = np.array([d for d in differences if d != 0])
+    if len(differences) < 6:  # the smallest p of five is 0.06
+        return float("nan")
+    return 1.0 if len(array) == 0 else float(wilcoxon(array).pvalue)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's correction of p values for their number; NaN stays and does not count.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    real = sorted((p, i) for i, p in enumerate(values) if not np.isnan(p))
+    corrected, least = [float("nan")] * len(values), 0.0
+    for rank, (p, i) in enumerate(real):
+        least = max(least, min(1.0, (len(real) - rank) * p))
+        corrected[i] = least
+    return corrected
+
+
+def average_ranks(rows: Sequence[Row], names: Sequence[str], kind: Kind) -> dict[str, float]:
+    """The mean rank of each method, 1 the best, over (task, seed) where all methods ran."""
+    blocks: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        value = float(transform(row["checkpoints"][kind][-1:], kind)[0])
+        blocks[row["task"], row["seed"]][row["method"]] = -value if kind == "observed" else value
+    whole = [[block[n] for n in names] for block in blocks.values() if set(names) <= set(block)]
+    if not whole:
+        return {}
+    return dict(zip(names, rankdata(whole, axis=1).mean(0).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the summary: one method on one task."""
+
+    task: str
+    method: str
+    runs: int
+    mean: float
+    error: float
+    median: float
+    reached: float
+    """The share of the runs that reached the target."""
+    evaluations: float
+    """The median number of evaluations to the target; infinite where half of the runs fail."""
+    difference: tuple[float, float] | None
+    """Paired with the first method on equal seeds: mean and standard error."""
+    pairs: int
+    p: float
+    seconds: float
+    """The median ask, over the runs' medians."""
+
+
+def summary(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> list[Line]:
+    """Every method on every task; p values corrected for all comparisons of the table."""
+    lines: list[Line] = []
+    for cell in experiment.cells:
+        own = of_task(rows, cell.task)
+        names = methods_of(own, experiment)
+        for name in names:
+            values, first = final(own, name, kind), final(own, names[0], kind)
+            differences = [values[s] - first[s] for s in values if s in first]
+            reached = to_target(own, name, kind, experiment.target)
+            asks = [row["ask_seconds"]["median"] for row in own if row["method"] == name]
+            mean, error = mean_and_error(values.values())
+            lines.append(
+                Line(
+                    cell.task,
+                    name,
+                    len(values),
+                    mean,
+                    error,
+                    float(np.median(list(values.values()))),
+                    float(np.mean(np.isfinite(reached))),
+                    float(np.median(reached)),
+                    None if name == names[0] else mean_and_error(differences),
+                    len(differences),
+                    float("nan") if name == names[0] else signed_rank(differences),
+                    float(np.median(asks)),
+                )
+            )
+    corrected = holm([line.p for line in lines])
+    return [Line(**(vars(line) | {"p": p})) for line, p in zip(lines, corrected, strict=True)]
+
+
+def markdown(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> str:
+    """The summary as a table, with the average ranks below it."""
+    lines = summary(rows, experiment, kind)
+    if not lines:
+        return "Not run yet.\n"
+    regret = kind != "observed"
+    head = ["task", "method", "runs", f"{KIND_NAMES[kind]}, mean ± s.e. (median)"]
+    head += [f"evaluations to {experiment.target:g}"] if regret else []
+    first = label(lines[0].method)
+    head += [f"difference to {first}", "p", "s/ask"]
+    table = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
+    for line in lines:
+        cells = [task_label(line.task), label(line.method), str(line.runs)]
+        cells.append(f"{_show(line.mean, line.error, digits=2 if regret else 4)} ")
+        cells[-1] += f"({_number(line.median, 2 if regret else 4)})"
+        cells += [_target(line)] if regret else []
+        digits = 2 if regret else 4
+        cells.append("" if line.difference is None else _show(*line.difference, "+", digits))
+        cells += ["" if np.isnan(line.p) else f"{line.p:.2g}", f"{line.seconds:.2g}"]
+        table.append("| " + " | ".join(cells) + " |")
+    names = methods_of(rows, experiment)
+    ranks = average_ranks(rows, names, kind)
+    shown = ", ".join(f"{label(n)} {r:.2f}" for n, r in sorted(ranks.items(), key=lambda x: x[1]))
+    below = (
+        f"\nAverage rank (1 is best) where all methods ran: {shown}.\n" if len(ranks) > 1 else ""
+    )
+    sign = "negative is better" if regret else "positive is better"
+    return (
+        "\n".join(table)
+        + f"\n\nDifferences are paired on equal seeds, {sign}; p is Wilcoxon's signed-rank test, "
+        + f"Holm-corrected over the table.\n{below}"
+    )
+
+
+def _target(line: Line) -> str:
+    if line.reached == 0:
+        return "never"
+    count = f"{line.evaluations:.0f}" if np.isfinite(line.evaluations) else "–"
+    return f"{count} ({100 * line.reached:.0f} % reach it)"
+
+
+def _number(value: float, digits: int, sign: str = "") -> str:
+    return f"{value:{sign}.{digits}f}".replace("-", "−")
+
+
+def _show(mean: float, error: float, sign: str = "", digits: int = 2) -> str:
+    spread = "" if np.isnan(error) else f" ± {error:.{digits}f}"
+    return _number(mean, digits, sign) + spread
+
+
+def label(method: str) -> str:
+    """A method's name for people.
+
+    >>> label("jes:exploit=0.05"), label("pes"), label("jes:pairs=4")
+    ('JES, γ = 0.05', 'PES', 'JES, 4 pairs')
+    """
+    name, _, rest = method.partition(":")
+    shown = WHOLE.get(name, name.upper())
+    for part in filter(None, rest.split(",")):
+        key, _, value = part.partition("=")
+        words = {"exploit": f"γ = {value}", "pairs": f"{value} pairs"}
+        shown += f", {words.get(key, part)}"
+    return shown
+
+
+def task_label(task: str) -> str:
+    """A task's name for people.
+
+    >>> task_label("gp4@0.1"), task_label("hartmann6@0.01"), task_label("hpo-credit_g")
+    ('GP 4-D, σ² = 0.1', 'Hartmann-6', 'credit-g')
+    """
+    plain, _, noise = task.partition("@")
+    if found := re.fullmatch(r"gp(\d+)", plain):
+        return f"GP {found[1]}-D" + (f", σ² = {noise}" if noise else "")
+    if plain.startswith("hpo-"):
+        return plain[4:].replace("_", "-")
+    words = {"dixon-price": "Dixon–Price", "live-mlp": "live network"}
+    return words.get(plain) or re.sub(r"^(hartmann)(\d)$", r"\1-\2", plain).capitalize()
+
+
+def beaten(rows: Iterable[Row]) -> list[Row]:
+    """Rows in which a method beat the optimum, which is then wrong."""
+    return [
+        row
+        for row in rows
+        if min(row["checkpoints"]["inference"] + row["checkpoints"]["simple"]) < -1e-6
+    ]

@@ -1,0 +1,157 @@
+"""The paper's figures of regret, redrawn from rows; one file a figure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from optpair.bench import analysis, style
+from optpair.bench.experiments import Experiment, Kind
+from optpair.bench.rows import Row
+
+Look = tuple[str, Any]
+"""A colour and a pattern of dashes."""
+
+
+def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Every figure of an experiment that its rows allow; the files."""
+    if not rows:
+        return []
+    with style.look():
+        drawn = [
+            style.save(curves(experiment, rows, kind), folder / f"{experiment.name}-{kind}.png")
+            for kind in experiment.kinds
+        ]
+        if experiment.name == "pairs":
+            drawn.append(style.save(seconds(experiment, rows), folder / "pairs-seconds.png"))
+    return drawn
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """A colour a method; variants of one method differ in colour, or in dashes if there are two."""
+    plain = [name.partition(":")[0] for name in names]
+    if len(set(plain)) == 1 and len(names) > 1:
+        return {n: (c, "-") for n, c in zip(names, style.SERIES, strict=False)}
+    found: dict[str, Look] = {}
+    for name, base in zip(names, plain, strict=True):
+        earlier = plain[: names.index(name)].count(base)
+        found[name] = (style.COLOURS.get(base, style.GREY), style.DASHES[earlier % 4])
+    return found
+
+
+def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
+    """Means with their errors, and medians, against evaluations: a panel a task."""
+    cells = [c for c in experiment.cells if any(row["task"] == c.task for row in rows)]
+    names = analysis.methods_of(rows, experiment)
+    shown = looks(names)
+    columns = {1: 1, 2: 2, 4: 2, 9: 3}.get(len(cells), min(len(cells), 4))
+    lines = -(-len(cells) // columns)
+    figure, axes = plt.subplots(
+        lines, columns, squeeze=False, figsize=(1.2 + 3.3 * columns, 1.1 + 2.5 * lines)
+    )
+    for axis, cell in zip(axes.flat, cells, strict=False):
+        own = analysis.of_task(rows, cell.task)
+        _panel(axis, own, names, shown, kind, experiment)
+        axis.set_title(analysis.task_label(cell.task))
+    for axis in axes.flat[len(cells) :]:
+        axis.set_visible(False)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(analysis.KIND_NAMES[kind])
+    for axis in axes[-1]:
+        axis.set_xlabel("evaluations")
+    handles = [
+        Line2D([], [], color=shown[n][0], linestyle=shown[n][1], label=analysis.label(n))
+        for n in names
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(names), 4))
+    figure.supxlabel(_caption(experiment, rows, kind, names, width=40 * columns + 20), fontsize=8)
+    return figure
+
+
+def _panel(
+    axis: Axes,
+    rows: Sequence[Row],
+    names: Iterable[str],
+    shown: Mapping[str, Look],
+    kind: Kind,
+    experiment: Experiment,
+) -> None:
+    for name in names:
+        curve = analysis.curve(rows, name, kind)
+        if curve is None:
+            continue
+        x, (colour, dashes) = curve.initial + curve.evaluations, shown[name]
+        axis.plot(x, curve.mean, color=colour, linestyle=dashes)
+        if len(curve.seeds) > 1:
+            band = experiment.errors * curve.error
+            axis.fill_between(
+                x, curve.mean - band, curve.mean + band, color=colour, alpha=0.18, linewidth=0
+            )
+            axis.plot(x, curve.median, color=colour, linewidth=0.8, linestyle=":")
+    axis.axvline(rows[0]["initial"], color="black", linewidth=0.8, linestyle="--")
+    if experiment.name in ("gp-noisy", "noise-levels"):
+        axis.axhline(
+            np.log10(rows[0]["noise_var"]) / 2, color=style.GOLD, linewidth=1.0, linestyle="--"
+        )
+    axis.set_xlim(0, None)
+
+
+def _caption(
+    experiment: Experiment, rows: Sequence[Row], kind: Kind, names: Sequence[str], width: int
+) -> str:
+    many = "1 standard error" if experiment.errors == 1 else f"{experiment.errors} standard errors"
+    parts = [
+        f"{experiment.title}: mean ± {many} of the {analysis.KIND_NAMES[kind]}; dotted, median"
+    ]
+    parts.append("black dashes, end of the initial design")
+    if experiment.name in ("gp-noisy", "noise-levels"):
+        parts.append("gold dashes, log10 of the noise's standard deviation")
+    text = "; ".join(parts) + f". Repetitions: {repetitions(rows, names)}."
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def repetitions(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """How often each method was run, over the tasks."""
+    counts = {}
+    for name in names:
+        seeds: dict[str, set[int]] = {}
+        for row in rows:
+            if row["method"] == name:
+                seeds.setdefault(row["task"], set()).add(row["seed"])
+        low, high = min(map(len, seeds.values())), max(map(len, seeds.values()))
+        counts[name] = f"{low}" if low == high else f"{low} to {high}"
+    if len(set(counts.values())) == 1:
+        return next(iter(counts.values()))
+    return ", ".join(f"{analysis.label(name)} {count}" for name, count in counts.items())
+
+
+def seconds(experiment: Experiment, rows: Sequence[Row]) -> Figure:
+    """Seconds an ask against the number of optimal pairs."""
+    figure, axis = plt.subplots(figsize=(4.6, 3.4))
+    for cell, colour in zip(experiment.cells, style.SERIES, strict=False):
+        own = analysis.of_task(rows, cell.task)
+        points = {
+            int(name.partition("pairs=")[2]): np.median(
+                [row["ask_seconds"]["median"] for row in own if row["method"] == name]
+            )
+            for name in analysis.methods_of(own, experiment)
+            if "pairs=" in name
+        }
+        if points:
+            pairs = sorted(points)
+            title = analysis.task_label(cell.task)
+            axis.plot(pairs, [points[p] for p in pairs], "o-", color=colour, label=title)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("optimal pairs")
+    axis.set_ylabel("seconds an ask, median")
+    axis.legend()
+    return figure

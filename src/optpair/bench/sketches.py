@@ -1,0 +1,193 @@
+"""The paper's pictures: densities of the optimum, the two steps of conditioning, the quality of
+moment matching, and where each method looks on a GP sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from scipy.special import ndtri
+
+from optpair import pairs
+from optpair.acquisition.normal import truncated_moments
+from optpair.acquisition.truncation import exact_gain, moment_matched_gain
+from optpair.bench import analysis, style, tasks
+from optpair.bench.experiments import Experiment
+from optpair.bench.pictures import HYPERS, X, Y
+from optpair.bench.rows import Row
+from optpair.gp import condition
+from optpair.gp.posterior import Posterior
+from optpair.runtime import double
+
+PAIRS = 2000
+CERTAIN = 1e-8  # the noise variance of a pair that is conditioned on
+NOISE = float(np.asarray(HYPERS.noise)[0])
+
+
+def densities(folder: Path) -> Path:
+    """p(x*), p(f*) and p(x*, f*) under one belief about a function of one variable."""
+    posterior = condition(HYPERS, X[:, None], Y)
+    stars = pairs.sample(0, posterior, PAIRS)
+    x, f = stars.x[0, :, 0], stars.f[0]
+    grid = np.linspace(0, 1, 401)
+    mean, variance = (a[0] for a in posterior.predict(grid[:, None]))
+    with style.look():
+        figure, axes = plt.subplot_mosaic(
+            [["x", "."], ["xf", "f"]],
+            figsize=(7.0, 5.2),
+            width_ratios=[3.2, 1],
+            height_ratios=[1, 2.4],
+        )
+        axes["xf"].sharex(axes["x"])
+        axes["f"].sharey(axes["xf"])
+        main = axes["xf"]
+        _band(main, grid, mean, np.sqrt(variance), style.GREY, "posterior, ± 2 s.d.")
+        main.scatter(x, f, s=5, color=style.BLUE, alpha=0.25, linewidths=0, label="(x*, f*)")
+        main.scatter(X, Y, s=26, color=style.ORANGE, edgecolor="black", zorder=4, label="values")
+        main.set(xlabel="x", ylabel="objective", xlim=(0, 1))
+        main.legend(loc="lower right", fontsize=8, markerscale=1.5)
+        axes["x"].hist(x, bins=80, range=(0, 1), density=True, color=style.GREEN)
+        axes["x"].set_title("p(x*): what ES and PES ask about")
+        axes["f"].hist(f, bins=50, density=True, color=style.ORANGE, orientation="horizontal")
+        axes["f"].set_title("p(f*): MES")
+        main.set_title("p(x*, f*): JES", loc="left")
+        return style.save(figure, folder / "pictures-densities.png")
+
+
+@double
+def conditioning(folder: Path) -> Path:
+    """The two steps: conditioning on a pair, then f ≤ f*; and what each takes from y's entropy."""
+    grid = np.linspace(0, 1, 401)
+    start = condition(HYPERS, X[:, None], Y)
+    stars = pairs.sample(3, start, 64)
+    pick = int(np.argsort(stars.f[0])[40])
+    x, f = float(stars.x[0, pick, 0]), float(stars.f[0, pick])
+    noise_var = np.append(np.full(len(X), np.nan), CERTAIN)
+    given = condition(HYPERS, np.append(X, x)[:, None], np.append(Y, f), noise_var=noise_var)
+    m, s = _moments(start, grid)
+    m_p, s_p = _moments(given, grid)
+    beta = (f - m_p) / np.sqrt(s_p)
+    cut = truncated_moments(jnp.asarray(beta))
+    m_t, s_t = m_p - np.sqrt(s_p) * np.asarray(cut.hazard), s_p * np.asarray(cut.variance)
+    steps = (
+        ("after seven noisy values", m, s),
+        ("given f(x*) = f*", m_p, s_p),
+        ("given also f ≤ f* everywhere", m_t, s_t),
+    )
+    with style.look():
+        figure, axes = plt.subplot_mosaic([[0, 1, 2], [3, 3, 3]], figsize=(10.2, 5.4))
+        for i, (title, mean, variance) in enumerate(steps):
+            _band(axes[i], grid, mean, np.sqrt(variance + NOISE), style.SKY, "p(y)")
+            _band(axes[i], grid, mean, np.sqrt(variance), style.GOLD, "p(f)")
+            axes[i].scatter(X, Y, s=20, color=style.ORANGE, edgecolor="black", zorder=4)
+            if i:
+                axes[i].scatter([x], [f], marker="*", s=120, color=style.BLUE, zorder=5)
+                axes[i].axhline(f, color=style.BLUE, linewidth=0.9, linestyle="--")
+            axes[i].set(title=title, xlim=(0, 1), ylim=(-2.6, 3.0))
+        axes[0].legend(loc="lower right", fontsize=8)
+        first = 0.5 * np.log((s + NOISE) / (s_p + NOISE))
+        second = np.asarray(moment_matched_gain(*map(jnp.asarray, (beta, s_p, NOISE))))
+        axes[3].plot(grid, first, color=style.BLUE, label="conditioning on (x*, f*): local")
+        axes[3].plot(grid, second, color=style.ORANGE, label="truncation at f*: everywhere")
+        axes[3].set(xlabel="x", ylabel="entropy taken, nats", xlim=(0, 1))
+        axes[3].legend(loc="upper right", fontsize=8)
+        return style.save(figure, folder / "pictures-conditioning.png")
+
+
+def _moments(
+    posterior: Posterior, grid: Float[np.ndarray, " q"]
+) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
+    mean, variance = posterior.predict(grid[:, None])
+    return mean[0], np.maximum(variance[0], 1e-12)
+
+
+def _band(
+    axis: Axes,
+    grid: Float[np.ndarray, " q"],
+    mean: Float[np.ndarray, " q"],
+    sd: Float[np.ndarray, " q"],
+    colour: str,
+    name: str,
+) -> None:
+    axis.fill_between(
+        grid, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.6, linewidth=0, label=name
+    )
+    axis.plot(grid, mean, color="black", linewidth=1.0)
+
+
+@double
+def approximation_ratio(
+    share: Float[np.ndarray, " a"], quantile: Float[np.ndarray, " b"]
+) -> Float[np.ndarray, "b a"]:
+    """Moment-matched gain over exact gain, by the noise's share of y's variance and Φ(β)."""
+    noise, beta = map(jnp.asarray, np.meshgrid(share, ndtri(quantile)))
+    matched = moment_matched_gain(beta, 1 - noise, noise)
+    return np.asarray(matched / exact_gain(beta, 1 - noise))
+
+
+def approximation(folder: Path, points: int = 81) -> Path:
+    """How much of the truncation's gain moment matching sees."""
+    share = np.logspace(-4, np.log10(0.99), points)
+    quantile = np.logspace(-6, np.log10(0.99), points)
+    ratio = approximation_ratio(share, quantile)
+    with style.look():
+        figure, axis = plt.subplots(figsize=(5.6, 4.2))
+        mesh = axis.pcolormesh(share, quantile, ratio, cmap="viridis", vmax=1.0, shading="nearest")
+        lines = axis.contour(share, quantile, ratio, levels=[0.7, 0.8, 0.9, 0.95, 0.99], colors="w")
+        axis.clabel(lines, fontsize=8, inline_spacing=2)
+        axis.set(xscale="log", yscale="log", xlabel="noise, share of the variance of y")
+        axis.set_ylabel("truncation quantile Φ(β)")
+        axis.grid(visible=False)
+        figure.colorbar(mesh, label="moment-matched gain / exact gain")
+        return style.save(figure, folder / "approximation.png")
+
+
+def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path | None:
+    """Where each method looked on one GP sample: yellow early, red late."""
+    found = {row["method"]: row for row in rows if "queries" in row and row["seed"] == 0}
+    names = [name for name in analysis.methods_of(rows, experiment) if name in found]
+    if not names:
+        return None
+    task = tasks.make("gp2", 0)
+    side = np.linspace(0, 1, 121)
+    points = np.stack(np.meshgrid(side, side), -1)
+    values = task.value(points.reshape(-1, 2)).reshape(121, 121)
+    local = _local_optima(values)
+    with style.look():
+        figure, axes = plt.subplots(2, 2, figsize=(7.4, 7.0), sharex=True, sharey=True)
+        for axis, name in zip(axes.flat, names, strict=False):
+            Q = np.array(found[name]["queries"])
+            axis.contourf(side, side, values, levels=24, cmap="viridis")
+            axis.scatter(
+                *Q.T, c=np.arange(len(Q)), cmap="autumn_r", s=16, edgecolor="black", lw=0.4
+            )
+            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8}
+            axis.scatter(side[local[:, 1]], side[local[:, 0]], edgecolor="#c8c8c8", **ring)
+            axis.scatter(*task.optimum.x[:, None], edgecolor="white", **ring)
+            axis.set_title(analysis.label(name))
+            axis.grid(visible=False)
+        figure.supxlabel(
+            f"{len(Q)} queries each, yellow to red; white, the optimum; grey, other high peaks",
+            fontsize=8,
+        )
+        return style.save(figure, folder / "pictures-queries.png")
+
+
+def _local_optima(values: Float[np.ndarray, "a b"], count: int = 4) -> np.ndarray:
+    """The highest peaks inside a grid of values, but for the highest."""
+    inner = values[1:-1, 1:-1]
+    around = [
+        values[1 + i : values.shape[0] - 1 + i, 1 + j : values.shape[1] - 1 + j]
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+        if (i, j) != (0, 0)
+    ]
+    peaks = np.argwhere(inner > np.max(around, axis=0)) + 1
+    order = np.argsort(-values[tuple(peaks.T)])
+    return np.asarray(peaks[order][1 : count + 1])

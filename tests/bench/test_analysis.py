@@ -1,0 +1,150 @@
+"""What rows say, on rows made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import wilcoxon
+
+from optpair.bench import analysis, experiments, page
+from optpair.bench import rows as module
+from optpair.bench.rows import Row
+
+GP = experiments.get("gp")
+
+
+def row(method: str, seed: int, *regrets: float, task: str = "gp2") -> Row:
+    return {
+        "experiment": "gp",
+        "task": task,
+        "method": method,
+        "seed": seed,
+        "evaluations": 10 * (len(regrets) - 1),
+        "initial": 3,
+        "noise_var": 0.01,
+        "settings": None,
+        "checkpoints": {
+            "evaluations": [10 * i for i in range(len(regrets))],
+            "inference": list(regrets),
+            "simple": [2 * r for r in regrets],
+            "observed": [1 - r for r in regrets],
+        },
+        "ask_seconds": {"median": 0.5, "p95": 0.7, "total": 10.0},
+        "seconds": 12.0,
+    }
+
+
+# log10 at the end: jes −1, −2; ei 0, −2.
+ROWS = [
+    row("jes", 0, 1.0, 0.1),
+    row("jes", 1, 1.0, 0.01),
+    row("ei", 0, 1, 1),
+    row("ei", 1, 1, 0.01),
+]
+
+
+def test_a_curve_by_hand() -> None:
+    curve = analysis.curve(ROWS, "jes", "inference")
+    assert curve is not None
+    assert curve.evaluations.tolist() == [0, 10]
+    assert curve.seeds == (0, 1)
+    np.testing.assert_allclose(curve.mean, [0, -1.5])
+    np.testing.assert_allclose(curve.error, [0, 0.5])  # s.d. √½ over √2
+    np.testing.assert_allclose(curve.median, [0, -1.5])
+    assert analysis.curve(ROWS, "mes", "inference") is None
+
+
+def test_curves_of_rows_with_other_checkpoints_meet_where_they_can() -> None:
+    longer = row("jes", 2, 1.0, 0.5, 0.1)
+    longer["checkpoints"]["evaluations"] = [0, 5, 10]
+    curve = analysis.curve([*ROWS, longer], "jes", "inference")
+    assert curve is not None
+    assert curve.evaluations.tolist() == [0, 10]
+    assert curve.values[2].tolist() == [0.0, -1.0]
+
+
+def test_the_longest_budget_counts() -> None:
+    assert analysis.of_task([*ROWS, row("jes", 0, 1, 1, 1)], "gp2")[0]["evaluations"] == 20
+
+
+def test_regrets_are_floored_and_observed_values_are_not_logs() -> None:
+    assert analysis.transform([-1e-12, 1e-3], "simple").tolist() == [-8.0, -3.0]
+    assert analysis.final([row("jes", 3, 0.25)], "jes", "observed") == {3: 0.75}
+
+
+def test_evaluations_to_a_target() -> None:
+    found = [row("jes", 0, 1, 0.5, 0.05), row("jes", 1, 1, 0.1, 0.3), row("jes", 2, 1, 1, 1)]
+    assert analysis.to_target(found, "jes", "inference", 0.1) == [20, 10, np.inf]
+
+
+def test_signed_rank() -> None:
+    differences = [0.3, -0.1, 0.5, 0.7, 0.2, 0.9, 0.0]
+    assert analysis.signed_rank(differences) == pytest.approx(wilcoxon(differences[:-1]).pvalue)
+    # Of six equal signs, two of the 2⁶ patterns are as extreme.
+    assert analysis.signed_rank([1.0, 2, 3, 4, 5, 6]) == pytest.approx(2 / 64)
+    assert analysis.signed_rank([0.0] * 8) == 1.0
+    assert np.isnan(analysis.signed_rank([1.0] * 5))
+
+
+def test_holm_by_hand() -> None:
+    # Sorted: 0.01·4, 0.02·3, 0.03·2 (not below the one before), 0.5.
+    found = analysis.holm([0.02, 0.5, float("nan"), 0.01, 0.03])
+    np.testing.assert_allclose(found, [0.06, 0.5, np.nan, 0.04, 0.06])
+
+
+def test_average_ranks() -> None:
+    assert analysis.average_ranks(ROWS, ["jes", "ei"], "inference") == {"jes": 1.25, "ei": 1.75}
+    assert analysis.average_ranks(ROWS, ["jes", "ei"], "observed") == {"jes": 1.25, "ei": 1.75}
+    assert analysis.average_ranks(ROWS, ["jes", "mes"], "inference") == {}
+
+
+def test_the_table() -> None:
+    shown = analysis.markdown(ROWS, GP, "inference").splitlines()
+    assert (
+        shown[2] == "| GP 2-D | JES | 2 | −1.50 ± 0.50 (−1.50) | 10 (100 % reach it) |  |  | 0.5 |"
+    )
+    assert shown[3].startswith("| GP 2-D | EI | 2 | −1.00 ± 1.00 (−1.00) | – (50 % reach it) |")
+    assert "+0.50 ± 0.50" in shown[3]
+    assert "JES 1.25, EI 1.75" in shown[-1]
+    assert analysis.markdown([], GP, "inference") == "Not run yet.\n"
+
+
+def test_a_beaten_optimum_is_noticed() -> None:
+    assert [r["seed"] for r in analysis.beaten([*ROWS, row("jes", 7, 1, -1e-3)])] == [7]
+
+
+def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
+    for one in ROWS:
+        module.append(tmp_path / "results" / "gp.jsonl", one)
+    out = tmp_path / "docs" / "benchmarks.md"
+    page.write(out, tmp_path / "results")
+    text = out.read_text(encoding="utf-8")
+    assert "−1.50 ± 0.50 (−1.50)" in text
+    assert "| [`gp`](#gp) | 2 (of 1000), 0 (of 1000), 0 (of 250) | 4 |" in text
+    assert text.count("**Not run yet.**") == len(experiments.EXPERIMENTS) - 1
+    for name in (*experiments.EXPERIMENTS, "runtime", "approximation"):
+        assert f"\n## `{name}`\n" in text
+
+
+def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from optpair.bench import figures
+
+    drawn = figures.draw(GP, [*ROWS, row("sobol", 0, 1, 0.5, task="gp4")], tmp_path)
+    assert [path.name for path in drawn] == ["gp-inference.png", "gp-simple.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+    assert figures.draw(GP, [], tmp_path) == []
+    assert figures.repetitions(ROWS, ["jes", "ei"]) == "2"
+    assert figures.repetitions([*ROWS, row("ei", 2, 1, 1)], ["jes", "ei"]) == "JES 2, EI 3"
+
+
+def test_moment_matching_never_gains_too_much() -> None:
+    pytest.importorskip("matplotlib")
+    from optpair.bench import sketches
+
+    ratio = sketches.approximation_ratio(np.array([1e-3, 0.1, 0.9]), np.array([1e-3, 0.5, 0.9]))
+    assert ratio.shape == (3, 3)
+    assert np.all((ratio > 0.4) & (ratio <= 1 + 1e-9))
+    assert np.all(np.diff(ratio, axis=1) > 0)  # better with more noise
