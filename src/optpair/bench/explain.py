@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 
 from optpair.acquisition.jes import jes
 from optpair.acquisition.truncation import moment_matched_gain, truncated_variance_ratio
-from optpair.bench.pictures import BLUE, GREEN, GREY, ORANGE, SHOWN, X, Y, belief
+from optpair.bench.pictures import SHOWN, X, Y, belief
+from optpair.bench.style import BLUE, GREEN, GREY, ORANGE
 from optpair.gp.paths import Paths
 from optpair.pairs import OptimalPairs
 from optpair.runtime import double, to_numpy
