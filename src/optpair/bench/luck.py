@@ -12,20 +12,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib
 import numpy as np
+from matplotlib import pyplot as plt
 
 from optpair.bench import methods, tasks
 from optpair.bench.functions import spread
+from optpair.bench.style import BLUE, GOLD
 from optpair.optimizer import Optimizer
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # the backend must be chosen first
 
 TASK = "hartmann3"
 NOISE_SHARE = 0.5  # of the function's standard deviation
 EVALUATIONS = 30
-BLUE, GOLD = "#0072B2", "#E69F00"
 
 
 @dataclass(frozen=True)
