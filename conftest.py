@@ -26,6 +26,7 @@ install_import_hook(
         "optpair.failures",
         "optpair.stages",
         "optpair.engine",
+        "optpair.insight",
     ],
     "beartype.beartype",
 )

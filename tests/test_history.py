@@ -272,3 +272,29 @@ def test_directions(direction: Any) -> None:
 def test_spaces(space: Any) -> None:
     with pytest.raises(TypeError, match=r"space must be a Space, like Space\(\{'x': Float\(0, 1\)"):
         History(space, "minimize")
+
+
+def test_noise_can_be_revised(history: History) -> None:
+    told = history.revise(0, 0.25)
+    assert (told.noise_var, told.value) == (0.25, 2.0)
+    assert history[0] == told
+    assert history.observations().noise_var.tolist() == [0.25]
+    assert history.revise(told, None).noise_var is None
+    assert np.isnan(history.observations().noise_var).all()
+
+
+@pytest.mark.parametrize(
+    ("trial", "noise_var", "match"),
+    [
+        (1, 0.1, "trial 1 is pending, not told"),
+        (7, 0.1, "trial 7 is unknown"),
+        (0, -1.0, "noise_var must be a finite variance"),
+    ],
+)
+def test_a_refused_revision_changes_nothing(
+    history: History, trial: int, noise_var: float, match: str
+) -> None:
+    before = json.dumps(history.to_json())
+    with pytest.raises(ValueError, match=match):
+        history.revise(trial, noise_var)
+    assert json.dumps(history.to_json()) == before

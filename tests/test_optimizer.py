@@ -24,6 +24,7 @@ from optpair import (
     Recommendation,
     Settings,
     Space,
+    gp,
 )
 from shell_cases import KNOWN, SPACE, TINY, cheap, filled, jes, objective, point
 
@@ -333,3 +334,31 @@ def test_known_is_what_it_says() -> None:
     answer = optimizer.recommend()
     assert answer.mean == pytest.approx(2.0 / 1.25, rel=1e-6)
     assert answer.std == pytest.approx(math.sqrt(1 - 1 / 1.25), rel=1e-6)
+
+
+def test_the_best_tried_is_the_best_predicted_trial() -> None:
+    space = Space({"x": Float(-1.0, 1.0)})
+    known = Hyperparameters(np.array([[0.4]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
+    optimizer = cheap(space=space, hyperparameters=known)
+    given = [
+        (-0.9, 0.5, 0.01),
+        (-0.3, -3.0, 100.0),
+        (0.123456789123456789, -0.4, 0.01),
+        (0.8, 0.2, 0.02),
+    ]
+    for x, value, noise_var in given:
+        optimizer.tell({"x": x}, value, noise_var=noise_var)
+    optimizer.tell({"x": -0.5}, failed=True)
+    best = optimizer.recommend(tried=True)
+    X = np.array([[(x + 1) / 2] for x, _, _ in given])
+    y, noise_var = -np.array([row[1] for row in given]), np.array([row[2] for row in given])
+    posterior = gp.condition(known, X, y, noise_var=noise_var)
+    mean, variance = (moment[0] for moment in posterior.predict(X))
+    assert mean.argmax() == 2  # the luckiest is the second
+    assert best.params == optimizer.trials[2].params  # to the last digit
+    assert best.mean == pytest.approx(-mean[2])
+    assert best.std == pytest.approx(variance[2] ** 0.5)
+    assert best.observed == optimizer.trials[1]
+    assert optimizer.recommend().mean <= best.mean + 1e-9
+    optimizer.revise(1, noise_var=1e-4)  # it was no luck after all
+    assert optimizer.recommend(tried=True).params == optimizer.trials[1].params

@@ -20,20 +20,22 @@ def _blocks(language: str) -> list[str]:
 def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # one of them saves a file
     examples = _blocks("python")
-    assert len(examples) == 4
+    assert len(examples) == 6
     tiny = Settings(sets=2, pairs=2, candidates=64, path_candidates=64, starts=2, steps=4)
     names: dict[str, object] = {"tiny": tiny}
     text = "\n".join(examples)
     for long, short in (
         ("evaluations=30", "evaluations=3"),
         ("n_trials=20", "n_trials=2"),
+        ("evaluations=25", "evaluations=3, hyperparameters='map', settings=tiny"),
         ("JESSampler(seed=0)", "JESSampler(seed=0, hyperparameters='map', settings=tiny)"),
     ):
         assert long in text
         text = text.replace(long, short)
     exec(text, names)
     assert np.asarray(names["mean"]).shape == (2, 1)
-    assert (tmp_path / "run.json").exists()
+    for name in ("run.json", "run.html", "study.html"):
+        assert (tmp_path / name).exists()
 
 
 def test_the_study_file_is_one(tmp_path: Path) -> None:

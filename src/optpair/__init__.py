@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optpair import acquisition, gp, pairs
     from optpair.gp import Hyperparameters
     from optpair.history import Trial
-    from optpair.optimizer import Belief, Optimizer, Recommendation
+    from optpair.optimizer import Belief, Optimizer, Prediction, Recommendation
     from optpair.runtime import limit_threads
     from optpair.search import Result, maximize, minimize
     from optpair.settings import Settings
@@ -29,6 +29,7 @@ __all__ = [
     "Hyperparameters",
     "Int",
     "Optimizer",
+    "Prediction",
     "Recommendation",
     "Result",
     "Settings",
@@ -51,6 +52,7 @@ _HOMES = {
     "Hyperparameters": "gp",
     "Int": "space",
     "Optimizer": "optimizer",
+    "Prediction": "optimizer",
     "Recommendation": "optimizer",
     "Result": "search",
     "Settings": "settings",

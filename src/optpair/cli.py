@@ -167,6 +167,26 @@ def recommend(file: File, json: Json = False) -> None:
 
 
 @app.command()
+def report(
+    file: File,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the page goes; beside the study file by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a page on what was found, one HTML file that needs nothing else."""
+    with _study(file) as study:
+        from optpair.study import commands
+
+        try:
+            found = commands.report(study, out)
+        except OSError as error:
+            _fail(str(error))
+        said = found.get("verdict", "no trial has a value yet")
+        _show(found, json, f"{found['path']}\n{said}")
+
+
+@app.command()
 def status(file: File, json: Json = False) -> None:
     """Show how many trials ended, how, and which are out."""
     with _study(file) as study:

@@ -29,7 +29,7 @@ from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
 from optpair.maximize import Search, sobol
 from optpair.pairs import ANCHORS
-from optpair.runtime import Stream, double
+from optpair.runtime import Numbers, Stream, double
 from optpair.scaling import Scaling
 from optpair.settings import Settings
 from optpair.stages import Sampled
@@ -37,7 +37,7 @@ from optpair.stages import Sampled
 SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
-MOST_ROWS = 512  # with more data, hyperparameters are inferred from a part, by fewer sets
+MOST_ROWS = 256  # with more data, hyperparameters are inferred from a part, by fewer sets
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
 COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose
@@ -121,6 +121,7 @@ class Engine:
     settings: Settings
     acquisition: str
     hyperparameters: Literal["marginal", "map"] | Hyperparameters
+    least: int = 1  # observations that there is room for, at least
 
     @property
     def model(self) -> Model:
@@ -173,13 +174,27 @@ class Engine:
         return self._best(stream.child(SEARCH), self.condition(state, observations, Info()))
 
     @double
+    def best_tried(
+        self, stream: Stream, state: State, observations: Observations
+    ) -> tuple[int, Best]:
+        """The observation with the best predicted value: its row, and what is believed there."""
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        surrogate = self.condition(state, observations, Info())
+        means, variances = surrogate.posterior.predict(np.asarray(surrogate.posterior.X))
+        row = int(np.argmax(means.mean(axis=0)[: len(observations.y)]))
+        x = observations.X[row]
+        return row, _restored(x, means[:, row], variances[:, row], surrogate.scaling)
+
+    @double
     def belief(self, stream: Stream, state: State, observations: Observations) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
-        info = Info()
-        state = self.refresh(stream.child(HYPER), state, observations, info)
-        surrogate = self.condition(state, observations, info)
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        return self.believe(stream, self.condition(state, observations, Info()), observations)
+
+    def believe(self, stream: Stream, surrogate: Surrogate, observations: Observations) -> Pairs:
+        """The belief of a model that is there already."""
         best = self._best(stream.child(SEARCH), surrogate)
-        sampled = self.sample(stream.child(PATHS), surrogate, observations, info, "jes")
+        sampled = self.sample(stream.child(PATHS), surrogate, observations, Info(), "jes")
         _, gain = self._choose(stream.child(SEARCH), sampled, surrogate, "jes")
         assert sampled.stars is not None
         f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))
@@ -364,7 +379,8 @@ class Engine:
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
         """Standardised observations, padded with room for what is pending or failed."""
         n = len(observations.y)
-        size = padded_size(n + max(len(observations.pending), len(observations.failed)))
+        more = max(len(observations.pending), len(observations.failed))
+        size = padded_size(max(n + more, self.least))
         X = np.zeros((size, self.cube.dimensions))
         y, noise_var = np.zeros(size), np.full(size, np.nan)
         X[:n], y[:n] = observations.X, scaling.standardise(observations.y)
@@ -404,7 +420,7 @@ def _among(x: np.ndarray, rows: np.ndarray) -> bool:
     return bool(np.any(np.all(np.abs(rows - x) < 1e-9, axis=1)))
 
 
-def _restored(x: np.ndarray, means: Array, variances: Array, scaling: Scaling) -> Best:
+def _restored(x: np.ndarray, means: Numbers, variances: Numbers, scaling: Scaling) -> Best:
     """What the sets say of the value at x, in raw units; quantiles pass through any scaling."""
     value = Mixture(np.asarray(means), np.sqrt(np.asarray(variances)))
     ends = [value.quantile(p) for p in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)]

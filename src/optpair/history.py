@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn, SupportsFloat, get_args
 
 import numpy as np
@@ -95,6 +96,11 @@ class History:
         """What raw values are multiplied by, so that larger is better."""
         return -1.0 if self.direction == "minimize" else 1.0
 
+    @property
+    def points(self) -> Mapping[int, Float[np.ndarray, " D"]]:
+        """The points of the cube that stand for the trials, by id."""
+        return MappingProxyType(self._points)
+
     def count(self, state: State) -> int:
         """How many trials are in a state."""
         return sum(trial.state == state for trial in self)
@@ -124,6 +130,17 @@ class History:
         self._trials[told.id] = told
         return told
 
+    def revise(self, trial: Trial | int, noise_var: SupportsFloat | None) -> Trial:
+        """Give a told trial another noise variance; None means inferred."""
+        known = self.known(trial)
+        if known.state != "told":
+            raise ValueError(
+                f"trial {known.id} is {known.state}, not told: noise_var belongs to a value"
+            )
+        checked = None if noise_var is None else check_noise_var(noise_var)
+        self._trials[known.id] = replace(known, noise_var=checked)
+        return self._trials[known.id]
+
     def cancel(self, trial: Trial | int) -> None:
         """Forget a pending trial."""
         gone = self.pending(trial)
@@ -131,6 +148,16 @@ class History:
 
     def pending(self, trial: Trial | int) -> Trial:
         """The pending trial that is meant, or an error that says why there is none."""
+        known = self.known(trial)
+        if known.state != "pending":
+            raise ValueError(
+                f"trial {known.id} was already told ({_outcome(known)}); to add another "
+                "evaluation of the same point, tell its parameters: tell(trial.params, value)"
+            )
+        return known
+
+    def known(self, trial: Trial | int) -> Trial:
+        """The trial that is meant, as it is now, or an error that says why there is none."""
         if not isinstance(trial, Trial | int | np.integer) or isinstance(trial, bool):
             raise TypeError(
                 "trial must be what ask() returned, its id, or a dict of parameters, not "
@@ -148,11 +175,6 @@ class History:
                 f"trial {trial_id} with {dict(trial.params)} is of another optimizer: here it is "
                 f"{dict(known.params)}; to add its value, tell its parameters: "
                 "tell(trial.params, value)"
-            )
-        if known.state != "pending":
-            raise ValueError(
-                f"trial {trial_id} was already told ({_outcome(known)}); to add another "
-                "evaluation of the same point, tell its parameters: tell(trial.params, value)"
             )
         return known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, cast, get_args
@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar,
 import numpy as np
 from jaxtyping import Float
 
-from optpair import saving
+from optpair import insight, report, saving
 from optpair.acquisition import NAMES
 from optpair.engine import Best, Engine, Info, Pairs, State, padded_size
 from optpair.gp.posterior import Hyperparameters
@@ -57,6 +57,19 @@ class Recommendation:
         )
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is believed of the noiseless value at some points, one entry a point.
+
+    `low` and `high` hold 95 % of the belief.
+    """
+
+    mean: Float[np.ndarray, " q"]
+    std: Float[np.ndarray, " q"]
+    low: Float[np.ndarray, " q"]
+    high: Float[np.ndarray, " q"]
 
 
 @dataclass(frozen=True)
@@ -225,19 +238,34 @@ class Optimizer:
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 
     @_locked
+    def revise(self, trial: Trial | int, *, noise_var: SupportsFloat | None) -> None:
+        """Give a told trial another noise variance, where it is known better now.
+
+        None means that it is inferred.
+        """
+        self._history.revise(trial, noise_var)
+
+    @_locked
     def cancel(self, trial: Trial | int) -> None:
         """Forget a suggestion that will never be evaluated. It teaches nothing."""
         self._history.cancel(trial)
 
     @_locked
-    def recommend(self) -> Recommendation:
-        """The best predicted point over the whole space, with its 95 % interval."""
+    def recommend(self, *, tried: bool = False) -> Recommendation:
+        """The best predicted point over the whole space, with its 95 % interval.
+
+        With `tried`, the best predicted of the told trials: a promise that was put to the test.
+        """
         self._need_values()
-        told = self._history.count("told")
-        best = self._engine.recommend(
-            stream(self._seed, ANSWER, told), self._state, self._history.observations()
-        )
-        return make_recommendation(best, self.space.decode, self._history.sign, self._best())
+        seen = self._history.observations()
+        question = stream(self._seed, ANSWER, len(seen.y)), self._state, seen
+        sign, observed = self._history.sign, self._best()
+        if not tried:
+            best = self._engine.recommend(*question)
+            return make_recommendation(best, self.space.decode, sign, observed)
+        row, best = self._engine.best_tried(*question)
+        told = [trial for trial in self._history if trial.state == "told"]
+        return make_recommendation(best, lambda x: told[row].params, sign, observed)
 
     @_locked
     def belief(self) -> Belief:
@@ -248,6 +276,34 @@ class Optimizer:
             stream(self._seed, ANSWER, told), self._state, self._history.observations()
         )
         return make_belief(pairs, self.space.decode, self._history.sign, self._best())
+
+    @_locked
+    def predict(self, params: Sequence[Mapping[str, Any]]) -> Prediction:
+        """What is believed of the noiseless value at each of some points, told or not."""
+        if isinstance(params, Mapping) or not isinstance(params, Sequence):
+            raise TypeError(f"params must be a list of dicts, one a point, not {params!r}")
+        self._need_values()
+        rows = [self.space.encode(point) for point in params]
+        X = np.array(rows, float).reshape(len(rows), self.space.cube.dimensions)
+        key = stream(self._seed, ANSWER, self._history.count("told"))
+        now = self._history.observations()
+        _, surrogate = insight.fitted(self._engine, key, self._state, now)
+        return Prediction(*insight.signed(insight.predict(surrogate, X), self._history.sign))
+
+    @_locked
+    def report(self, path: str | Path, *, name: str = "optpair") -> dict[str, Any]:
+        """Write a page of HTML on what was found, which needs nothing else; see `optpair.report`.
+
+        `name` is its heading. Returns what stands on it: the path, the recommendation, and more.
+        """
+        points = self._history.points
+        rows = tuple(
+            report.Row(t.id, t.state, t.params, t.value, t.noise_var, x=points[t.id])
+            for t in self._history
+        )
+        key = stream(self._seed, ANSWER, self._history.count("told"))
+        model = report.Model(self.space, self._engine, self._state, key)
+        return report.write(report.Subject(name, self.direction, rows, model), path)
 
     @_locked
     def save(self, path: str | Path) -> None:

@@ -29,10 +29,15 @@ MOST_COUNT = 2**31  # counts are folded into keys
 
 
 def write(path: str | Path, document: Mapping[str, Any]) -> None:
+    """Write a document, as JSON."""
+    write_text(
+        path, json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
+    )
+
+
+def write_text(path: str | Path, text: str) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new, whole."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
-    target = Path(os.path.realpath(path))  # a link stays a link
-    _check_place(path, target)
+    target = check_place(path)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
@@ -50,13 +55,16 @@ def write(path: str | Path, document: Mapping[str, Any]) -> None:
     _flush_folder(target.parent)
 
 
-def _check_place(path: str | Path, target: Path) -> None:
+def check_place(path: str | Path) -> Path:
+    """Where the file will be; an error where there can be none."""
+    target = Path(os.path.realpath(path))  # a link stays a link
     if target.is_dir():
         raise IsADirectoryError(f"cannot save to {path}: it is a folder; name a file in it")
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"cannot save to {path}: there is no folder {target.parent}; make it first"
         )
+    return target
 
 
 def _flush_folder(folder: Path) -> None:

@@ -106,6 +106,11 @@ moves = 2
     assert best["best_observed"]["value"] == found["best_observed"]["value"]
     assert shown("recommend", path) == best
     assert "95 % interval" in run("recommend", path)[1]
+    page = shown("report", path)
+    assert page["path"] == str(tmp_path / "study.html")
+    assert page["recommendation"]["mean"] == best["mean"]
+    assert page["recommendation"]["params"] == best["params"]
+    assert "<h1>study</h1>" in (tmp_path / "study.html").read_text(encoding="utf-8")
 
 
 def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Path) -> None:
@@ -117,6 +122,20 @@ def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Pat
     result = CliRunner().invoke(app, ["recommend", str(path)])
     assert result.exit_code == 3
     assert "has a value yet" in result.stderr
+
+
+def test_a_report_without_values_shows_what_failed(tmp_path: Path) -> None:
+    path = write(tmp_path, "import sys; sys.exit('no <b>gpu</b>')")
+    run("run", path)
+    out = tmp_path / "other.html"
+    code, output = run("report", path, "--out", out)
+    assert (code, output) == (0, f"{out}\nno trial has a value yet\n")
+    text = out.read_text(encoding="utf-8")
+    assert "4 trials failed" in text
+    assert "no &lt;b&gt;gpu&lt;/b&gt;" in text
+    result = CliRunner().invoke(app, ["report", str(path), "--out", str(tmp_path / "no" / "page")])
+    assert result.exit_code == 1
+    assert "there is no folder" in result.stderr
 
 
 def test_ask_and_tell_by_hand(tmp_path: Path) -> None:

@@ -59,6 +59,12 @@ class Domain:
         """The space; an error where nothing is modelled."""
         return Space(self._parameters)
 
+    @property
+    def choices(self) -> dict[str, tuple[Any, ...]]:
+        """The categories that stand behind the space's numbers."""
+        known = self.distributions.items()
+        return {n: d.choices for n, d in known if isinstance(d, CategoricalDistribution)}
+
     def encode(self, params: Mapping[str, Any]) -> np.ndarray | None:
         """The point of the cube; None where a parameter is missing or outside its range."""
         try:

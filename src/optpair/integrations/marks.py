@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from optuna import Study, Trial
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 NOISE_VAR = "optpair:noise_var"
 """The user attribute that holds the variance of a value's noise, where it is known."""
@@ -23,9 +23,30 @@ FAILED = "optpair:failed"
 FORGOTTEN = "optpair:forgotten"
 """Set on a trial that is ended though its objective did not fail: its worker died, say."""
 
+BY_HAND = "optpair:by_hand"
+"""Set on trials that people run: nobody takes them for dead."""
+
+OUTPUT = "optpair:output"
+"""What a failed trial had to say."""
+
 PARAMS = "optpair:params"
 LONGEST = 2000
 """Characters that every storage keeps in one attribute."""
+
+State = Literal["told", "failed", "running", "by hand", "enqueued", "stale", "cancelled"]
+
+
+def state(trial: FrozenTrial) -> State:
+    """What became of a trial; stale and cancelled ones are forgotten by the model."""
+    if trial.state == TrialState.WAITING:
+        return "enqueued"
+    if trial.state == TrialState.RUNNING:
+        return "by hand" if BY_HAND in trial.user_attrs else "running"
+    if trial.value is not None:
+        return "told"
+    if FAILED in trial.system_attrs:
+        return "failed"
+    return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
 
 
 def mark(study: Study, trial: FrozenTrial | Trial, key: str, value: Any) -> None:

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,21 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from optpair import report
 from optpair.engine import Engine, State
 from optpair.gp.posterior import Hyperparameters
-from optpair.history import LARGEST, Observations, Trial, check_noise_var
+from optpair.history import LARGEST, Direction, Observations, Trial, check_noise_var
 from optpair.integrations.domain import Domain, only_value, to_parameter
 from optpair.integrations.marks import (
     FAILED,
     FORGOTTEN,
     NOISE_VAR,
+    OUTPUT,
     is_enqueued,
     mark,
     publish,
     published,
+    state,
 )
 from optpair.optimizer import (
     ANSWER,
@@ -280,6 +284,29 @@ class JESSampler(BaseSampler):
                 pairs, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
             )
 
+    def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
+        """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
+
+        `name` is its heading, the study's name by default.
+        """
+        with self._lock:
+            self._check(study)
+            known = self._distributions(study)
+            modelled = Domain(known).distributions
+            desk = self._read(study, modelled) if modelled else None
+            model = None
+            if desk is not None:
+                key, state, _ = self._question(desk, study)
+                single = {n: only_value(d) for n, d in known.items() if d.single()}
+                choices = desk.domain.choices
+                model = report.Model(desk.domain.space, desk.engine, state, key, choices, single)
+            rows = tuple(_reported(t, desk) for t in study.get_trials(deepcopy=False))
+            direction: Direction = (
+                "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+            )
+            heading = study.study_name if name is None else name
+            return report.write(report.Subject(heading, direction, rows, model), path)
+
     def _question(self, desk: _Desk, study: Study) -> tuple[Any, State, Observations]:
         key = stream(self._seed, ANSWER, len(desk.told()))
         return key, desk.state, desk.observations(desk.pending(study, but=-1))
@@ -343,6 +370,24 @@ class JESSampler(BaseSampler):
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
+
+
+def _reported(trial: FrozenTrial, desk: _Desk | None) -> report.Row:
+    """A trial as a page shows it."""
+    params: dict[str, Any] = dict(trial.params)
+    if desk is not None and trial.state in _OUT:
+        params |= published(trial, desk.domain.distributions) or {}
+    value = trial.values[0] if trial.values else None
+    finite = value is None or abs(value) <= LARGEST
+    return report.Row(
+        trial.number,
+        state(trial) if finite else "failed",  # as the model takes it
+        params,
+        value,
+        _noise_var(trial),
+        str(trial.user_attrs.get(OUTPUT) or ""),
+        None if desk is None else desk.domain.encode(params),
+    )
 
 
 def _observed(desk: _Desk, study: Study) -> Trial:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import os
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.integrations.marks import FAILED, NOISE_VAR, mark, note
+from optpair.integrations.marks import BY_HAND, FAILED, NOISE_VAR, OUTPUT, mark, note
 from optpair.study import fleet, trials
 from optpair.study.config import StudyError, StudyFile
 from optpair.study.samplers import engine_sampler, make_sampler
 from optpair.study.storage import insist, open_study
-from optpair.study.trials import BY_HAND, OUTPUT, forget
+from optpair.study.trials import forget
 from optpair.study.worker import Say, Stop, suggest, work
+
+if TYPE_CHECKING:
+    from optpair.integrations.optuna import JESSampler
 
 
 class NothingYetError(StudyError):
@@ -113,7 +117,7 @@ def recommend(file: StudyFile) -> dict[str, Any]:
     study = open_study(file)
     if not any(trials.state(trial) == "told" for trial in _trials(study)):
         raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
-    found = engine_sampler(file, file.sampler if has_engine(file) else "jes").recommend(study)
+    found = _answering(file).recommend(study)
     return {
         "params": dict(found.params),
         "mean": found.mean,
@@ -126,6 +130,18 @@ def recommend(file: StudyFile) -> dict[str, Any]:
         },
         "text": str(found),
     }
+
+
+def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
+    """Write a page on the study, beside its file or to `out`, and say what stands on it."""
+    study = open_study(file)
+    path = out or file.path.with_suffix(".html")
+    return _answering(file).report(study, path, name=file.name)
+
+
+def _answering(file: StudyFile) -> JESSampler:
+    """The study's sampler or, where it has no model, one that has."""
+    return engine_sampler(file, file.sampler if has_engine(file) else "jes")
 
 
 def export(file: StudyFile) -> list[dict[str, Any]]:

@@ -11,34 +11,16 @@ from optuna import Study
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.integrations.marks import FAILED, FORGOTTEN, NOISE_VAR, mark
+from optpair.integrations.marks import FORGOTTEN, NOISE_VAR, OUTPUT, State, mark, state
+
+__all__ = ["BEAT", "WORKER", "State", "Watch", "count", "ended", "forget", "out", "row", "state"]
 
 BEAT = "optpair:beat"
 """Written again and again while a trial runs: the time, by the worker's clock."""
 
-BY_HAND = "optpair:by_hand"
-"""Set on trials that people run: nobody takes them for dead."""
-
-OUTPUT = "optpair:output"
-"""What a failed trial had to say."""
-
 WORKER = "optpair:worker"
 
-State = Literal["told", "failed", "running", "by hand", "enqueued", "stale", "cancelled"]
 Forgotten = Literal["stale", "cancelled"]
-
-
-def state(trial: FrozenTrial) -> State:
-    """What became of a trial; stale and cancelled ones are forgotten by the model."""
-    if trial.state == TrialState.WAITING:
-        return "enqueued"
-    if trial.state == TrialState.RUNNING:
-        return "by hand" if BY_HAND in trial.user_attrs else "running"
-    if trial.value is not None:
-        return "told"
-    if FAILED in trial.system_attrs:
-        return "failed"
-    return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
 
 
 def count(trials: Iterable[FrozenTrial]) -> Counter[State]:

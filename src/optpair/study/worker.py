@@ -21,12 +21,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import OptunaError, StorageInternalError
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from optpair.integrations.marks import FAILED, NOISE_VAR, mark
+from optpair.integrations.marks import FAILED, NOISE_VAR, OUTPUT, mark
 from optpair.study import trials as records
 from optpair.study.config import StudyError, StudyFile
 from optpair.study.objective import Evaluate, Outcome, evaluator
 from optpair.study.storage import insist
-from optpair.study.trials import BEAT, OUTPUT, WORKER, Watch, forget
+from optpair.study.trials import BEAT, WORKER, Watch, forget
 
 Say = Callable[[str], None]
 Told = Callable[[int, Outcome], None]

@@ -1,0 +1,370 @@
+"""scikit-learn: `JESSearchCV(estimator, space).fit(X, y)`.
+
+The search is a thin shell over `Optimizer` and scikit-learn's own `BaseSearchCV`, which fits,
+scores and refits.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.model_selection._search import BaseSearchCV
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "JESSearchCV needs scikit-learn: pip install 'optpair[sklearn]'", name="sklearn"
+    ) from error
+from scipy.stats import rankdata
+from sklearn.exceptions import FitFailedWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from optpair.gp.posterior import Hyperparameters
+from optpair.history import LARGEST, Trial
+from optpair.integrations.folds import noise_of_means
+from optpair.optimizer import Belief, Mode, Optimizer, Recommendation
+from optpair.settings import Settings
+from optpair.space import Categorical, Parameter, Space
+
+__all__ = ["JESSearchCV"]
+
+Results = dict[str, Any]
+Evaluate = Callable[..., Results]
+Choices = Parameter | Sequence[Any]
+Point = Trial | Mapping[str, Any]
+
+NOISE = ("folds", "inferred")
+
+
+class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
+    """Tunes an estimator by cross-validation, and refits it at the recommendation.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from optpair import Float
+    >>> from optpair.integrations.sklearn import JESSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> space = {"alpha": Float(1e-4, 10, log=True)}
+    >>> search = JESSearchCV(Ridge(), space, evaluations=4, random_state=0).fit(X, y)
+    >>> bool(search.best_params_["alpha"] < 1)
+    True
+
+    It is used as `GridSearchCV` is, alone, in a pipeline or inside `cross_val_score`, and every
+    parameter that is not named here is `GridSearchCV`'s.
+
+    space: a `Space`, or a dict from names (`clf__C` reaches into a pipeline) to `Float`, `Int`,
+        `Categorical`, or a list of any objects to choose from.
+    evaluations: trials, each of which is one cross-validation.
+    batch: trials asked for at once. All their folds share `n_jobs`.
+    noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
+        `optpair.integrations.folds` says; `"inferred"` leaves the noise to the model.
+    refit: of several metrics, the name of the one to search for.
+    error_score: with NaN, a trial of which a fold fails is a failed trial: it has no value, and
+        lowers the chance of success around it. A number is the score of a fold that fails; a trial
+        of which every fold fails has failed all the same.
+    random_state: an int is the seed of the search.
+    acquisition, hyperparameters, settings: as in `optpair.Optimizer`.
+
+    All trials are scored on the same folds, also by a splitter that shuffles. After `fit`:
+
+    best_params_: the recommendation: of the trials, the best *predicted*. The last trial is at the
+        best predicted point of the whole space, so that it is among them if it keeps its promise.
+    best_score_: their predicted mean score over these folds.
+    recommendation_: the two, with a 95 % interval, and the best observed trial, which is often
+        only the luckiest: the one that `GridSearchCV` would have chosen.
+    best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
+    cv_results_: a row for every trial, in the order of their ids; one that failed has NaNs.
+    optimizer_: the `Optimizer`. It knows the objects of a list by their place.
+
+    What a search promises on its own folds is too good; how well it does on new data is what
+    `cross_val_score(search, X, y)` tells.
+    """
+
+    cv_results_: Results
+    best_index_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        space: Space | Mapping[str, Choices],
+        *,
+        evaluations: int = 30,
+        batch: int = 1,
+        noise: str = "folds",
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        random_state: Any = None,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        acquisition: str = "jes",
+        hyperparameters: Mode | Hyperparameters = "marginal",
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(
+            estimator=estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.space = space
+        self.evaluations = evaluations
+        self.batch = batch
+        self.noise = noise
+        self.random_state = random_state
+        self.acquisition = acquisition
+        self.hyperparameters = hyperparameters
+        self.settings = settings
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> JESSearchCV:
+        """Search, then refit at the recommendation; `params` go where `GridSearchCV`'s go."""
+        for name in ("optimizer_", "recommendation_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        super().fit(X, y, **params)
+        if self._lost:
+            self.cv_results_ = _with_lost(self.cv_results_, self._lost, self.error_score)
+            self.best_index_ = _placed(self.best_index_, self._lost)
+        del self._lost, self._chosen
+        if not callable(self.refit):
+            self.best_score_ = self.recommendation_.mean
+        return self
+
+    def belief(self) -> Belief:
+        """Samples of where the optimum is and what it is worth, and what is still unknown."""
+        check_is_fitted(self, "optimizer_")
+        menu = _Menu(self.space)
+        belief = self.optimizer_.belief()
+        return replace(
+            belief,
+            params=tuple(menu.named(params) for params in belief.params),
+            recommendation=menu.served(belief.recommendation),
+        )
+
+    def _run_search(self, evaluate_candidates: Evaluate) -> None:
+        """The search itself, called by `BaseSearchCV.fit`."""
+        _check_count("evaluations", self.evaluations)
+        _check_count("batch", self.batch)
+        if self.noise not in NOISE:
+            raise ValueError(f"noise must be one of {', '.join(NOISE)}, not {self.noise!r}")
+        menu = _Menu(self.space)
+        optimizer = Optimizer(
+            menu.space,
+            direction="maximize",
+            seed=_seed(self.random_state),
+            acquisition=self.acquisition,
+            hyperparameters=self.hyperparameters,
+            settings=self.settings,
+        )
+        folds = _SameFolds(self._checked_cv_orig)
+        self._lost: dict[int, dict[str, Any]] = {}
+        rows: list[np.ndarray] = []
+        last = None
+        while len(rows) < self.evaluations:
+            points = _next(optimizer, self.evaluations - len(rows), self.batch)
+            candidates = [menu.named(_params(point)) for point in points]
+            scores, failure = self._evaluate(evaluate_candidates, candidates, folds, len(rows))
+            rows += list(scores)
+            last = failure or last
+            for point, row in zip(points, scores, strict=True):
+                _tell(optimizer, point, row)
+            if self.noise == "folds":
+                _revise(optimizer, rows, folds.ratio)
+        if all(trial.value is None for trial in optimizer.trials):
+            detail = "" if last is None else f"; of the last, {last}"
+            raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
+        best = optimizer.recommend(tried=True)
+        self.optimizer_, self.recommendation_ = optimizer, menu.served(best)
+        self._chosen = next(t.id for t in optimizer.trials if repr(t.params) == repr(best.params))
+
+    def _select_best_index(self, refit: Any, refit_metric: str, results: Results) -> int:
+        """The row of the recommendation, where scikit-learn takes the best observed."""
+        if callable(refit):
+            return int(super()._select_best_index(refit, refit_metric, results))
+        return self._chosen - sum(lost < self._chosen for lost in self._lost)
+
+    def _evaluate(
+        self,
+        evaluate: Evaluate,
+        candidates: list[dict[str, Any]],
+        folds: _SameFolds,
+        done: int,
+    ) -> tuple[np.ndarray, ValueError | None]:
+        """The scores of some candidates, a row each, and the error if every fit of them failed."""
+        try:
+            with warnings.catch_warnings():  # said of all trials so far, at each of them
+                warnings.filterwarnings("ignore", "One or more of the .* scores are non-finite")
+                results = evaluate(candidates, cv=folds)
+        except ValueError as error:
+            if self.error_score == "raise" or not re.match(
+                r"\s*All the \d+ fits failed", str(error)
+            ):
+                raise
+            # To scikit-learn that is the end of a search; here it is one bad trial, or a few.
+            warnings.warn(str(error), FitFailedWarning, stacklevel=2)
+            self._lost |= {done + i: params for i, params in enumerate(candidates)}
+            return np.full((len(candidates), self.n_splits_), np.nan), error
+        metric = self._metric(results)
+        columns = [results[f"split{k}_test_{metric}"] for k in range(self.n_splits_)]
+        return np.stack(columns, axis=1)[-len(candidates) :], None
+
+    def _metric(self, results: Results) -> str:
+        """The name of the metric that is searched for, as `cv_results_` has it."""
+        for name in (self.refit, "score"):
+            if isinstance(name, str) and f"mean_test_{name}" in results:
+                return name
+        known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
+        raise ValueError(
+            f"refit must name the metric to search for, one of {', '.join(known)}, not "
+            f"{self.refit!r}"
+        )
+
+
+class _Menu:
+    """The user's space: lists of any objects stand in it by their places."""
+
+    def __init__(self, given: Space | Mapping[str, Choices]) -> None:
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                f"space must be a Space or a dict like {{'alpha': Float(0, 1)}}, not {given!r}"
+            )
+        self._lists = {n: list(p) for n, p in given.items() if isinstance(p, list | tuple)}
+        numbered = {n: Categorical(range(len(p))) for n, p in self._lists.items()}
+        copied: dict[str, Any] = copy.deepcopy(
+            {n: p for n, p in given.items() if n not in numbered}
+        )
+        # A copy, as a space keeps what it has worked out, and `fit` leaves its parameters alone.
+        self.space = Space({n: numbered.get(n) or copied[n] for n in given})
+
+    def named(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What the estimator is given."""
+        return {n: self._lists[n][v] if n in self._lists else v for n, v in params.items()}
+
+    def served(self, recommendation: Recommendation) -> Recommendation:
+        """The same, with the objects themselves."""
+        observed = recommendation.observed
+        return replace(
+            recommendation,
+            params=self.named(recommendation.params),
+            observed=replace(observed, params=self.named(observed.params)),
+        )
+
+
+class _SameFolds:
+    """A splitter that splits once, so that trials are compared on the same folds."""
+
+    def __init__(self, cv: Any) -> None:
+        self._cv = cv
+        self._splits: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The folds of the first call."""
+        self._splits = self._splits or list(self._cv.split(*args, **kwargs))
+        return iter(self._splits)
+
+    @property
+    def ratio(self) -> float:
+        """Test samples for each training sample, on average."""
+        return float(np.mean([len(test) / max(len(train), 1) for train, test in self._splits]))
+
+
+def _next(optimizer: Optimizer, left: int, batch: int) -> list[Point]:
+    """What to evaluate next; the last trial puts the best predicted point to the test."""
+    told = [trial for trial in optimizer.trials if trial.state == "told"]
+    if left == 1 and len(told) > len(optimizer.space):
+        best = optimizer.recommend().params
+        if all(dict(best) != trial.params for trial in told):
+            return [best]
+    return [optimizer.ask() for _ in range(min(batch, max(left - 1, 1)))]
+
+
+def _params(point: Point) -> Mapping[str, Any]:
+    return point.params if isinstance(point, Trial) else point
+
+
+def _tell(optimizer: Optimizer, point: Point, scores: np.ndarray) -> None:
+    value = float(np.mean(scores))
+    if abs(value) <= LARGEST:
+        optimizer.tell(point, value)
+    else:  # NaN too
+        optimizer.tell(point, failed=True)
+
+
+def _revise(optimizer: Optimizer, rows: list[np.ndarray], ratio: float) -> None:
+    """Judge the noise of every trial anew, by all scores so far."""
+    told = [trial for trial in optimizer.trials if trial.state == "told"]
+    if not told:
+        return
+    same = Counter(repr(trial.params) for trial in told)
+    noise = noise_of_means(
+        np.array([rows[trial.id] for trial in told]),
+        ratio,
+        np.array([same[repr(trial.params)] for trial in told]),
+    )
+    for i, trial in enumerate(told):
+        optimizer.revise(trial, noise_var=None if noise is None else noise[i])
+
+
+def _with_lost(results: Results, lost: Mapping[int, Mapping[str, Any]], score: float) -> Results:
+    """`cv_results_` with a row for each trial of which no fit succeeded."""
+    n = len(results["params"]) + len(lost)
+    kept = [i for i in range(n) if i not in lost]
+    whole: Results = {}
+    for key, column in results.items():
+        name = key.removeprefix("param_")
+        if key == "params":
+            rows = dict(zip(kept, column, strict=True)) | dict(lost)
+            whole[key] = [rows[i] for i in range(n)]
+        elif name != key:
+            values = dict(zip(kept, column, strict=True)) | {i: p[name] for i, p in lost.items()}
+            whole[key] = np.ma.MaskedArray(np.empty(n, dtype=object), mask=False)
+            for i, value in values.items():
+                whole[key][i] = value
+        elif not key.startswith("rank_"):
+            timed = key.endswith(("_fit_time", "_score_time"))
+            fill = np.nan if timed else 0.0 * score if key.startswith("std_") else score
+            whole[key] = np.full(n, fill)
+            whole[key][kept] = column
+    for key in results:
+        if key.startswith("rank_"):
+            means = whole[key.replace("rank_", "mean_", 1)]
+            lowest = np.min(means[~np.isnan(means)], initial=np.inf)
+            ranked = np.where(np.isnan(means), lowest - 1, means)
+            whole[key] = rankdata(-ranked, method="min").astype(np.int32)
+    return {key: whole[key] for key in results}
+
+
+def _placed(index: int, lost: Mapping[int, Any]) -> int:
+    """The place of a row once those of lost trials are among them."""
+    for gone in sorted(lost):
+        index += gone <= index
+    return index
+
+
+def _seed(random_state: Any) -> int:
+    """scikit-learn's `random_state` as a seed: an int is one, a generator draws one."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an int of at least 1, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be an int of at least 1, not {value!r}")

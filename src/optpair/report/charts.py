@@ -1,0 +1,261 @@
+"""The charts of a page, one a function: values beside each other, over time, along a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from optpair.history import Direction
+from optpair.report import axes
+from optpair.report.axes import Choices, Line
+from optpair.report.findings import Findings, Moment, Slice
+from optpair.report.frame import SLANT, Frame, mark
+from optpair.report.markup import Markup, el, join, px
+from optpair.report.subject import Row
+from optpair.report.words import number
+
+MOST_TITLED = 300  # more dots than this say nothing to the pointer
+FADES = 5  # degrees of a trial's distance from a slice
+WIDE = 3.0  # times the better half's spread: values further off stand at the edge
+
+
+def value_axis(found: Findings, told: Sequence[Row], sign: float) -> Line:
+    """The axis of the objective: everything good, and of the bad what is not far off."""
+    values = np.array([row.value for row in told], dtype=float)
+    middle = float(np.median(values))
+    good = sign * values >= sign * middle
+    spread = float(np.quantile(np.abs(values[good] / 2 - middle / 2), 0.9)) * 2
+    near = np.abs(values / 2 - middle / 2) * 2 <= WIDE * spread
+    belief = np.quantile(found.worth, [0.01, 0.99])
+    best = found.recommended
+    return axes.of_values([*values[good | near], *belief, best.low, best.high])
+
+
+def ruler(found: Findings) -> Markup:
+    """The recommendation, the best observed trial and the optimum, on one line of values."""
+    best, seen, expected = found.recommended, found.observed, found.expected
+    assert seen.value is not None
+    shown = [best.low, best.high, seen.value, expected.low, expected.high]
+    ends = np.quantile(found.worth, [0.01, 0.99])
+    line = axes.of_values([*shown, *ends])
+    frame = Frame(line, Line(0, 1), width=420, height=290, left=12, bottom=26, top=6)
+    first, second, third, foot = 42.0, 120.0, 168.0, 264.0
+    name = f"trial {seen.number}"
+    lines = join(
+        el("path", d=f"M{px(12 + frame.across * at)} 6V{px(foot)}", class_="grid")
+        for at, _ in line.ticks(6)
+    )
+    return frame.svg(
+        f"Recommended {number(best.mean)}, best observed {number(seen.value)}",
+        lines,
+        frame.x_marks(),
+        frame.box(),
+        _row_name("recommended", "what it is worth, 95 %", first),
+        _interval(frame, best.low, best.high, first, "predicted"),
+        mark(frame.px(best.mean), first, "disc", "recommended", _between(best)),
+        _row_name(name, "what it gave (star), what it is worth", second),
+        _interval(frame, expected.low, expected.high, second, "muted"),
+        mark(frame.px(expected.mean), second, "disc", "hollow", _between(expected)),
+        mark(frame.px(seen.value), second, "star", "observed", f"{name}: {number(seen.value)}"),
+        _row_name("the optimum", "samples of f*", third + 20),
+        _hills(frame, found.worth, foot, 62.0),
+    )
+
+
+def _row_name(label: str, more: str, y: float) -> Markup:
+    words = el("tspan", f"  {more}", class_="more")
+    return el("text", label, words, x=12.0, y=y - 18, class_="row")
+
+
+def _between(answer: Any) -> str:
+    return f"{number(answer.mean)}, 95 %: {number(answer.low)} to {number(answer.high)}"
+
+
+def _interval(frame: Frame, low: float, high: float, y: float, class_: str) -> Markup:
+    x, end = frame.px(low), frame.px(high)
+    return el("rect", x=x, y=y - 5, width=max(end - x, 1.0), height=10.0, rx=5, class_=class_)
+
+
+def _hills(frame: Frame, values: np.ndarray, foot: float, height: float) -> Markup:
+    """A histogram of values, standing on a line."""
+    bins, edges = np.histogram([frame.px(v) for v in values], 40, (12, 12 + frame.across))
+    tall = height / max(int(bins.max()), 1)
+    path = "".join(
+        f"M{px(edges[i])} {px(foot)}v{px(-tall * n)}h{px(edges[i + 1] - edges[i] - 0.8)}"
+        f"v{px(tall * n)}Z"
+        for i, n in enumerate(bins)
+        if n
+    )
+    return el("path", d=path, class_="hills")
+
+
+def progress(found: Findings, rows: Sequence[Row], axis: Line, direction: Direction) -> Markup:
+    """Every trial, the best observed so far, and the best predicted with its band."""
+    told = [row for row in rows if row.counts]
+    frame = Frame(_numbers(rows), axis, width=480, height=300)
+    values = np.array([row.value for row in told], dtype=float)
+    best = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
+    when = [m.number for m in found.moments]
+    failed = [(frame.px(r.number), frame.top + frame.down - 3) for r in rows if r.state == "failed"]
+    return frame.svg(
+        "Best predicted and best observed value over the trials",
+        frame.y_marks(),
+        frame.x_marks(),
+        frame.box(),
+        frame.title("trial"),
+        _trials(frame, told),
+        frame.dots(failed, "failed"),
+        frame.band(when, [m.low for m in found.moments], [m.high for m in found.moments], "band"),
+        frame.steps([r.number for r in told], list(best), rows[-1].number, "line observed-line"),
+        frame.line(when, [m.mean for m in found.moments], "line predicted-line"),
+        frame.dots([(frame.px(m.number), frame.py(m.mean)) for m in found.moments], "node"),
+    )
+
+
+def _numbers(rows: Sequence[Row]) -> Line:
+    return Line(0, max(rows[-1].number, 1), whole=True)
+
+
+def _trials(frame: Frame, told: Sequence[Row]) -> Markup:
+    places = [(frame.px(row.number), frame.py(row.value)) for row in told]
+    if len(told) > MOST_TITLED:
+        return frame.dots(places, "trial")
+    return join(
+        el("circle", el("title", _title(row)), cx=x, cy=y, r=2.6, class_="trial")
+        for row, (x, y) in zip(told, places, strict=True)
+    )
+
+
+def _title(row: Row) -> str:
+    assert row.value is not None
+    return f"trial {row.number}: {number(row.value)}"
+
+
+def unknown(moments: Sequence[Moment], rows: Sequence[Row], what: str, label: str) -> Markup:
+    """What was still unknown over time: `gap` or `next_gain`, from zero up."""
+    values = [float(getattr(m, what)) for m in moments]
+    when = [m.number for m in moments]
+    frame = Frame(_numbers(rows), axes.of_values(values, zero=True), width=360, height=176)
+    last = (frame.px(when[-1]), frame.py(values[-1]))
+    return frame.svg(
+        label,
+        frame.y_marks(),
+        frame.x_marks(),
+        frame.box(),
+        frame.title("trial"),
+        frame.band(when, [0.0] * len(values), values, "band"),
+        frame.line(when, values, "line predicted-line"),
+        frame.dots([(frame.px(x), frame.py(y)) for x, y in zip(when, values, strict=True)], "node"),
+        mark(*last, "disc", "recommended", f"now: {number(values[-1])}"),
+    )
+
+
+def along(
+    cut: Slice,
+    found: Findings,
+    told: Sequence[Row],
+    failed: Sequence[Row],
+    x: axes.Axis,
+    y: Line,
+) -> Markup:
+    """The predicted value along one parameter, with its band, and the trials."""
+    slanted = isinstance(x, Choices) and len(x.choices) > SLANT
+    frame = Frame(x, y, width=340, height=210, left=46, bottom=56 if slanted else 26)
+    mean, _, low, high = cut.predicted
+    best = found.recommended.params[cut.name]
+    places = [
+        (frame.px(row.params[cut.name]) + _shake(row.number, x), frame.py(row.value))
+        for row in told
+    ]
+    lost = [
+        (frame.px(row.params[cut.name]) + _shake(row.number, x), frame.top + frame.down - 3)
+        for row in failed
+        if cut.name in row.params
+    ]
+    curve = (
+        _posts(frame, cut.values, mean, low, high)
+        if isinstance(x, Choices)
+        else join(
+            [
+                frame.band(cut.values, list(low), list(high), "band"),
+                frame.line(cut.values, mean, "line predicted-line"),
+            ]
+        )
+    )
+    return frame.svg(
+        f"The predicted value along {cut.name}",
+        frame.y_marks(),
+        frame.x_marks(),
+        frame.box(),
+        el("path", d=f"M{px(frame.px(best))} {px(frame.top)}v{px(frame.down)}", class_="here"),
+        curve,
+        _faded(frame, places, cut.nearness),
+        frame.dots(lost, "failed"),
+        mark(frame.px(best), frame.py(found.recommended.mean), "disc", "recommended"),
+        _seen(frame, found, cut.name),
+    )
+
+
+def _seen(frame: Frame, found: Findings, name: str) -> Markup:
+    seen = found.observed
+    at = frame.px(seen.params[name]), frame.py(seen.value)
+    return mark(*at, "star", "observed", _title(seen))
+
+
+def _posts(
+    frame: Frame, values: Sequence[Any], mean: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> Markup:
+    """One bar a category."""
+    half = min(18.0, 0.34 * frame.across / len(values))
+    parts = []
+    for value, m, a, b in zip(values, mean, low, high, strict=True):
+        x, top, foot = frame.px(value), frame.py(b), frame.py(a)
+        parts.append(
+            el("rect", x=x - half, y=top, width=2 * half, height=max(foot - top, 1.0), rx=3,
+               class_="band")
+        )  # fmt: skip
+        parts.append(
+            el("path", d=f"M{px(x - half)} {px(frame.py(m))}h{px(2 * half)}",
+               class_="line predicted-line")
+        )  # fmt: skip
+    return join(parts)
+
+
+def _faded(frame: Frame, places: Sequence[tuple[float, float]], nearness: np.ndarray) -> Markup:
+    """Trials, the fainter the further they are from the slice."""
+    degree = np.minimum((nearness * FADES).astype(int), FADES - 1)
+    return join(
+        frame.dots([p for p, d in zip(places, degree, strict=True) if d == k], f"fade{k}")
+        for k in range(FADES)
+    )
+
+
+def _shake(number: int, axis: axes.Axis) -> float:
+    """So many units aside, for trials of one category not to hide each other."""
+    if not axis.levels:
+        return 0.0
+    return min(20.0, 100 / axis.levels) * ((0.618034 * number) % 1 - 0.5)
+
+
+def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:
+    """One bar a parameter: what it explains alone, and with others; the largest first."""
+    bars = []
+    for name in sorted(total, key=lambda name: -total[name]):
+        alone, both = (f"{100 * share:.1f}%" for share in (first[name], total[name]))
+        bars.append(
+            el(
+                "li",
+                el("span", name, class_="param"),
+                el(
+                    "span",
+                    el("i", class_="both", style=f"width:{both}"),
+                    el("i", class_="alone", style=f"width:{alone}"),
+                    class_="bar",
+                ),
+                el("data", f"{100 * total[name]:.0f} %", value=repr(float(total[name]))),
+                title=f"{name}: {alone} alone, {both} with its interactions",
+            )
+        )
+    return el("ol", *bars, class_="bars")

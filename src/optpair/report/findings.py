@@ -1,0 +1,166 @@
+"""Everything that a page shows of a model, in the user's units: asked of the engine once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optpair import insight
+from optpair.engine import Pairs, State, Surrogate
+from optpair.insight import Noise, Predicted
+from optpair.report.subject import Model, Row, Subject
+from optpair.space import Categorical, Int
+
+GRID = 61  # points of a slice
+MOMENTS = {300: 12, 600: 6, 10**9: 4}
+"""How often the past is looked at, up to so many values: each look costs their cube."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A point, and what is believed of its noiseless value: the mean, and 95 % of the belief."""
+
+    params: Mapping[str, Any]
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was believed once `told` values were known; `number` is the last of their trials."""
+
+    told: int
+    number: int
+    mean: float
+    low: float
+    high: float
+    next_gain: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The value along one parameter, the others as recommended; and how near each trial is."""
+
+    name: str
+    values: list[Any]
+    predicted: Predicted
+    nearness: np.ndarray
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The answers of one model."""
+
+    recommended: Answer
+    observed: Row
+    expected: Answer  # what the model makes of the observed one
+    stars: list[Mapping[str, Any]]
+    worth: np.ndarray
+    next_gain: float
+    gap: float
+    noise: Noise
+    moments: list[Moment]
+    slices: list[Slice]
+    first: Mapping[str, float]  # shares of variance, by parameter; empty where all is flat
+    total: Mapping[str, float]
+    predicted: Predicted  # of the told trials
+
+
+def gather(subject: Subject) -> Findings | None:
+    """Ask everything; None where no trial has a value."""
+    model, told = subject.model, subject.told
+    if model is None or not told:
+        return None
+    now, sign = subject.observations(), subject.sign
+    state, surrogate = insight.fitted(model.engine, model.stream, model.state, now)
+    pairs = insight.believe(model.engine, model.stream, surrogate, now)
+    x = pairs.best.x
+    effects = insight.effects(model.engine, surrogate)
+    grids = [_along(model, x, i) for i in range(len(model.space))]
+    everywhere = np.concatenate([now.X, *grids])
+    predicted = insight.signed(insight.predict(surrogate, everywhere), sign)
+    ends = np.cumsum([len(now.X), *map(len, grids)])
+    near = insight.nearness(model.engine, surrogate, now.X, x)
+    slices = [
+        Slice(
+            name,
+            [model.decode(point)[name] for point in grid],
+            Predicted(*(part[ends[i] : ends[i + 1]] for part in predicted)),
+            near[:, i],
+        )
+        for i, (name, grid) in enumerate(zip(model.space, grids, strict=True))
+    ]
+    best = int(np.argmax(now.y))
+    mean, _, low, high = (float(part[best]) for part in predicted)
+    shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
+    return Findings(
+        recommended=_answer(pairs, model, sign),
+        observed=told[best],
+        expected=Answer(told[best].params, mean, low, high),
+        stars=[model.decode(point) for point in pairs.x],
+        worth=sign * pairs.f,
+        next_gain=pairs.next_gain,
+        gap=pairs.gap,
+        noise=insight.noise(surrogate, now),
+        moments=[
+            *_past(subject, model, state, surrogate),
+            _moment(pairs, model, sign, len(told), told[-1].number),
+        ],
+        slices=slices,
+        first=shares[0] if shares else {},
+        total=shares[1] if shares else {},
+        predicted=Predicted(*(part[: len(now.X)] for part in predicted)),
+    )
+
+
+def _answer(pairs: Pairs, model: Model, sign: float) -> Answer:
+    low, high = sorted(sign * end for end in pairs.best.interval)
+    params = model.decode(pairs.best.x) | dict(model.single)
+    return Answer(params, sign * pairs.best.mean, low, high)
+
+
+def _moment(pairs: Pairs, model: Model, sign: float, told: int, number: int) -> Moment:
+    best = _answer(pairs, model, sign)
+    return Moment(told, number, best.mean, best.low, best.high, pairs.next_gain, pairs.gap)
+
+
+def _past(subject: Subject, model: Model, state: State, surrogate: Surrogate) -> list[Moment]:
+    """The belief at some moments before now, more of them early."""
+    told = subject.told
+    counts = moments(len(told))
+    pasts = [subject.observations(count) for count in counts]
+    found = insight.replay(model.engine, model.stream, state, surrogate, pasts)
+    return [
+        _moment(pairs, model, subject.sign, count, told[count - 1].number)
+        for count, pairs in zip(counts, found, strict=True)
+    ]
+
+
+def moments(told: int) -> list[int]:
+    """How many values were known at the moments that are looked back at."""
+    most = next(looks for values, looks in MOMENTS.items() if told <= values)
+    share = np.linspace(0, 1, most) ** 1.5
+    return sorted({1 + round((told - 1) * s) for s in share} - {told})
+
+
+def _along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
+    """Legal points of the cube through x along one parameter."""
+    cube, parameter = model.space.cube, list(model.space.values())[index]
+    columns = [c for c, p in enumerate(cube.parameter) if p == index]
+    if isinstance(parameter, Categorical):
+        own = np.eye(len(columns)) * np.max(x[columns])
+    elif cube.last[columns[0]] < GRID and columns[0] in cube.stepped:
+        low, levels = parameter.low, int(cube.last[columns[0]]) + 1
+        own = np.arange(levels)[:, None] / (levels - 1)
+        if isinstance(parameter, Int) and parameter.log:
+            own = np.log1p(np.arange(levels) / low)[:, None] / np.log1p((levels - 1) / low)
+    else:
+        own = np.linspace(0, 1, GRID)[:, None]
+    grid = np.repeat(x[None], len(own), axis=0)
+    grid[:, columns] = own
+    return np.array([model.space.encode(model.space.decode(row)) for row in grid])

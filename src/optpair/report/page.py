@@ -1,0 +1,371 @@
+"""The page: one file of HTML that needs nothing else, and runs no script but its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from datetime import datetime
+from importlib import resources
+from typing import Any
+
+from optpair.report import axes, charts
+from optpair.report.cloud import Cloud
+from optpair.report.findings import Answer, Findings
+from optpair.report.markup import Markup, el, join
+from optpair.report.subject import OUT, Row, Subject
+from optpair.report.words import Verdict, brief, count, exact, number, percent, short, verdict
+from optpair.space import Categorical
+
+DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
+LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
+
+
+def render(subject: Subject, found: Findings | None, made: datetime) -> str:
+    """The whole page."""
+    style, script = (
+        resources.files("optpair.report").joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    body = _nothing(subject) if found is None else _answers(subject, found)
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("meta", name="generator", content="optpair"),
+        el("title", f"{subject.name} · optpair"),
+        el("style", Markup(style)),
+    )
+    main = el(
+        "body",
+        _header(subject, made),
+        el("main", body, _table(subject, found)),
+        _footer(found),
+        el("script", Markup(script)),
+    )
+    return f"<!doctype html>\n{el('html', head, main, lang='en')}\n"
+
+
+def _header(subject: Subject, made: datetime) -> Markup:
+    states = Counter(row.state for row in subject.rows)
+    counts = ", ".join(f"{n} {state}" for state, n in states.most_common()) or "none yet"
+    facts = [DIRECTIONS[subject.direction], f"{count(len(subject.rows), 'trial')}: {counts}"]
+    if subject.model is not None:
+        facts.append(count(len(subject.model.space), "parameter"))
+    facts.append(made.strftime("%Y-%m-%d %H:%M"))
+    return el(
+        "header",
+        el("div", el("h1", short(subject.name, LONGEST)), el("p", " · ".join(facts))),
+        el("button", "◐", id="theme", type="button", title="light or dark"),
+    )
+
+
+def _nothing(subject: Subject) -> Markup:
+    failed = sum(row.state == "failed" for row in subject.rows)
+    if failed:
+        why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
+    elif subject.rows:
+        why = "Trials are out, and none has given a value yet."
+    else:
+        why = "No trial has been made yet."
+    hint = "What can be said of the optimum stands here once a trial has a value."
+    return _verdict(Verdict("early", "Nothing to recommend yet.", f"{why} {hint}"))
+
+
+def _answers(subject: Subject, found: Findings) -> Markup:
+    model, told = subject.model, subject.told
+    assert model is not None
+    axis = charts.value_axis(found, told, subject.sign)
+    scales = {
+        name: axes.of_parameter(
+            parameter, model.named(name) if isinstance(parameter, Categorical) else ()
+        )
+        for name, parameter in model.space.items()
+    }
+    return join(
+        [
+            _verdict(verdict(subject, found)),
+            _hero(found),
+            _tiles(found, len(told)),
+            _over_time(subject, found, axis),
+            _where(subject, found, scales),
+            _slices(subject, found, scales, axis),
+            _matters(found),
+        ]
+    )
+
+
+def _verdict(said: Verdict) -> Markup:
+    words = el("p", el("strong", said.headline), " ", said.reason)
+    return el("section", words, class_=f"verdict {said.level}", id="verdict")
+
+
+def _hero(found: Findings) -> Markup:
+    best, seen = found.recommended, found.observed
+    assert seen.value is not None
+    width = best.high - best.low
+    return el(
+        "section",
+        el(
+            "article",
+            el("h2", "Recommended"),
+            el("p", exact(best.mean, width), class_="big"),
+            el(
+                "p",
+                "predicted, without noise; 95 % between ",
+                exact(best.low, width),
+                " and ",
+                exact(best.high, width),
+            ),
+            _params(best),
+            el("details", el("summary", "as JSON"), el("pre", _json(best.params))),
+            class_="card recommended-card",
+            id="recommended",
+        ),
+        el(
+            "article",
+            el("h2", "Best observed"),
+            el("p", exact(seen.value, width), class_="big"),
+            el(
+                "p",
+                f"given once, by trial {seen.number}; predicted there is ",
+                exact(found.expected.mean, width),
+            ),
+            _params(found.expected),
+            class_="card observed-card",
+            id="observed",
+        ),
+        el("article", el("h2", "Side by side"), charts.ruler(found), class_="card wide"),
+        class_="hero",
+    )
+
+
+def _params(answer: Answer) -> Markup:
+    return el(
+        "dl",
+        *(
+            el("div", el("dt", name), el("dd", short(value, 40), title=short(str(value), LONGEST)))
+            for name, value in answer.params.items()
+        ),
+    )
+
+
+def _json(params: Any) -> str:
+    return json.dumps(dict(params), indent=2, default=str, ensure_ascii=False)
+
+
+def _tiles(found: Findings, told: int) -> Markup:
+    share = found.noise.share
+    noise = "" if share is None or told < 3 else f", {percent(share)} of the variance of the values"
+    tiles = (
+        ("gap", "still to be won", found.gap, "expected, over the recommendation"),
+        ("gain", "the next trial teaches", found.next_gain, "nats about the optimum"),
+        ("noise", "noise of one value", found.noise.std, f"standard deviation{noise}"),
+    )
+    return el(
+        "section",
+        *(
+            el(
+                "div",
+                el("h3", label),
+                el("p", exact(value, digits=2), class_="big"),
+                el("p", unit),
+                id=key,
+            )
+            for key, label, value, unit in tiles
+        ),
+        class_="tiles",
+    )
+
+
+def _over_time(subject: Subject, found: Findings, axis: axes.Line) -> Markup:
+    progress = charts.progress(found, subject.rows, axis, subject.direction)
+    key = _key(
+        ("predicted-key", "best predicted, 95 %"),
+        ("observed-key", "best observed"),
+        ("trial-key", "trials"),
+        *([("failed-key", "failed")] if any(r.state == "failed" for r in subject.rows) else []),
+    )
+    gap, gain = (
+        charts.unknown(found.moments, subject.rows, what, label)
+        for what, label in (
+            ("gap", "How much better the optimum is expected to be than the recommendation"),
+            ("next_gain", "What the best next trial would teach, in nats"),
+        )
+    )
+    return _section(
+        "Over time",
+        "What the first trials alone would have said, by today's hyperparameters.",
+        _figure("Best predicted and best observed", progress, key),
+        _figure("Still to be won", gap),
+        _figure("What the next trial teaches, in nats", gain),
+        class_="time",
+    )
+
+
+def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> Markup:
+    worth = axes.of_values([*found.worth, found.recommended.mean])
+    cloud = Cloud(found, subject.told, scales, worth, subject.sign)
+    best = "lowest" if subject.direction == "minimize" else "highest"
+    key = _key(
+        ("q4-key", f"samples of the optimum, {best} f* strongest"),
+        ("recommended-key", "recommended"),
+        ("star-key", "best observed"),
+        ("trial-key", "trials"),
+    )
+    return _section(
+        "Where the optimum is, and what it is worth",
+        f"Each dot is one sample of the optimal pair (x*, f*): {len(found.worth)} guesses that fit "
+        "what was seen. A tight cloud is a settled question. The bars are its margins.",
+        el("div", cloud.menus(), class_="menus"),
+        el("figure", cloud.svg(), key, class_="cloud"),
+        el("script", cloud.data(), type="application/json", id="places"),
+        _margins(found, scales),
+        class_="where",
+    )
+
+
+def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
+    """Where most of the samples are, a line a parameter."""
+    lines = [("f*", f"{brief(found.worth, 0.1)} to {brief(found.worth, 0.9)}")]
+    for name, scale in scales.items():
+        values = [star[name] for star in found.stars]
+        if isinstance(scale, axes.Choices):
+            named, most = Counter(map(str, values)).most_common(1)[0]
+            lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}"))
+        else:
+            lines.append((name, f"{brief(values, 0.1)} to {brief(values, 0.9)}"))
+    rows = (el("div", el("dt", name), el("dd", words)) for name, words in lines)
+    return el("div", el("h3", "where 80 % of the samples are"), el("dl", *rows), class_="margins")
+
+
+def _slices(
+    subject: Subject, found: Findings, scales: dict[str, axes.Axis], axis: axes.Line
+) -> Markup:
+    failed = [row for row in subject.rows if row.state == "failed" and row.x is not None]
+    order = sorted(found.slices, key=lambda cut: -found.total.get(cut.name, 0.0))
+    figures = [
+        _figure(
+            cut.name,
+            charts.along(cut, found, subject.told, failed, scales[cut.name], axis),
+        )
+        for cut in order
+    ]
+    key = _key(
+        ("predicted-key", "predicted, 95 %"),
+        ("recommended-key", "recommended"),
+        ("star-key", "best observed"),
+        ("trial-key", "trials"),
+        *([("failed-key", "failed")] if failed else []),
+    )
+    return _section(
+        "One slice a parameter",
+        "The predicted value along each parameter, the others as recommended. Trials are the "
+        "fainter the further they are from the slice; values far off stand at the edge.",
+        key,
+        el("div", *figures, class_="grid"),
+        class_="slices",
+    )
+
+
+def _matters(found: Findings) -> Markup:
+    if not found.total:
+        note = "The predicted value is the same everywhere: nothing can be told apart yet."
+        return _section("Which parameters matter", note, class_="matters")
+    return _section(
+        "Which parameters matter",
+        "Shares of the variance of the predicted value over the whole space (Sobol indices): what "
+        "a parameter explains alone, and, paler, together with others.",
+        charts.matters(found.first, found.total),
+        class_="matters",
+    )
+
+
+def _table(subject: Subject, found: Findings | None) -> Markup:
+    if not subject.rows:
+        return Markup()
+    names = list(dict.fromkeys(name for row in subject.rows for name in row.params))
+    if subject.model is not None:
+        names = list(dict.fromkeys([*subject.model.space, *names]))
+    predicted: dict[int, str] = {}
+    if found is not None:
+        means = zip(subject.told, found.predicted.mean, found.predicted.std, strict=True)
+        predicted = {row.number: f"{number(m)} ± {number(s, s)}" for row, m, s in means}
+    messages = any(row.message for row in subject.rows)
+    heads = ["trial", "state", "value", "predicted", *names, *(["message"] if messages else [])]
+    body = [_row(row, names, predicted.get(row.number, ""), messages) for row in subject.rows]
+    best = None if found is None else found.observed.number
+    marked = [
+        el("tr", cells, class_=_kind(row, best))
+        for row, cells in zip(subject.rows, body, strict=True)
+    ]
+    return _section(
+        "Trials",
+        "",
+        el(
+            "div",
+            el(
+                "table",
+                el("thead", el("tr", *(el("th", el("button", h, type="button")) for h in heads))),
+                el("tbody", *marked),
+            ),
+            class_="scroll",
+            tabindex=0,
+        ),
+        class_="trials",
+    )
+
+
+def _kind(row: Row, best: int | None) -> str | None:
+    if row.number == best:
+        return "best"
+    return "bad" if row.state == "failed" else "out" if row.state in OUT else None
+
+
+def _row(row: Row, names: list[str], predicted: str, messages: bool) -> Markup:
+    value = "" if row.value is None else exact(row.value)
+    cells = [row.number, row.state, value, predicted]
+    cells += [short(row.params[name], 24) if name in row.params else "" for name in names]
+    if messages:
+        cells.append(_message(row.message))
+    return join(el("td", cell) for cell in cells)
+
+
+def _message(message: str) -> Markup:
+    """A message, or its last line with the rest behind it."""
+    lines = message.strip().splitlines()
+    last = lines[-1] if lines else ""
+    if len(lines) <= 1 and len(last) <= LONG:
+        return join([last])
+    end = message if len(message) <= LONGEST else f"…{message[1 - LONGEST :]}"
+    return el("details", el("summary", short(last, LONG)), el("pre", end))
+
+
+def _section(title: str, note: str, *parts: object, class_: str) -> Markup:
+    words = [el("p", note, class_="note")] if note else []
+    return el("section", el("h2", title), *words, *parts, class_=f"card {class_}")
+
+
+def _figure(caption: str, *parts: object) -> Markup:
+    return el("figure", el("figcaption", caption), *parts)
+
+
+def _key(*entries: tuple[str, str]) -> Markup:
+    return el(
+        "p", *(el("span", el("i", class_=class_), label) for class_, label in entries), class_="key"
+    )
+
+
+def _footer(found: Findings | None) -> Markup:
+    notes = [
+        "Made by optpair. Predictions are of the noiseless value, averaged over hyperparameter "
+        "sets. ",
+        "A nat is what 1.44 yes-or-no questions answer. Values far worse than the median are "
+        "compressed before the model sees them; all numbers here are in your units.",
+    ]
+    return el("footer", el("p", *(notes if found is not None else notes[:1])))

@@ -1,0 +1,114 @@
+"""Numbers and sentences as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from optpair.report.findings import Findings
+from optpair.report.markup import Markup, el
+from optpair.report.subject import Subject
+
+LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the rest is
+TEACHES_NOTHING = 0.01  # nats
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float, resolution: float | None = None, digits: int = 4) -> str:
+    """A number with some digits, or with two at its resolution.
+
+    >>> number(0.318147), number(0.318147, 0.05), number(-1234567.0), number(3)
+    ('0.3181', '0.318', '−1.235e6', '3')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "not a number"
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e6 and not (resolution and size < resolution):
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        shown = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    elif resolution and 1e-12 < resolution < 1e6:
+        shown = f"{value:.{max(0, 1 - math.floor(math.log10(resolution)))}f}"
+    elif size >= 10 ** (digits - 1):
+        shown = f"{value:.0f}"
+    else:
+        shown = f"{value:.{digits}g}"
+    return shown.replace("-", "−")
+
+
+def exact(value: float, resolution: float | None = None, digits: int = 4) -> Markup:
+    """A number as people read it, with all its digits for machines."""
+    return el("data", number(value, resolution, digits), value=repr(float(value)))
+
+
+def brief(values: Sequence[float] | np.ndarray, share: float) -> str:
+    """The value below which a share of some values is."""
+    return number(float(np.quantile(values, share, method="nearest")), digits=3)
+
+
+def power(exponent: int) -> str:
+    """A power of ten."""
+    if -3 <= exponent <= 4:
+        return f"{10.0**exponent:g}"
+    return "10" + str(exponent).translate(_SUPERSCRIPT)
+
+
+def short(value: object, most: int = 14) -> str:
+    """A value of a parameter in a few characters."""
+    if isinstance(value, float):
+        return number(value)
+    shown = str(value)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent."""
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return f"{100 * share:.0f} %"
+
+
+def count(items: int, noun: str) -> str:
+    """3 trials, 1 trial."""
+    return f"{items} {noun}{'' if items == 1 else 's'}"
+
+
+class Verdict(NamedTuple):
+    """Whether going on is worth it: a level for the page's colours, a headline, and why."""
+
+    level: str  # "early", "go", "little" or "done"
+    headline: str
+    reason: str
+
+
+def verdict(subject: Subject, found: Findings) -> Verdict:
+    """Weigh what is still to be won against what was won over the median trial."""
+    assert subject.model is not None
+    values, initial = [row.value for row in subject.told], subject.model.engine.initial
+    if len(values) <= initial:
+        return Verdict(
+            "early",
+            "Too early to say.",
+            f"{count(len(values), 'value')} cannot tell signal from noise yet; the model is used "
+            f"from {initial} on.",
+        )
+    gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
+    won = abs(float(np.median(np.array(values, dtype=float))) - found.recommended.mean)
+    share = found.gap / won if won > 0 else math.inf
+    better = "lower" if subject.direction == "minimize" else "higher"
+    reason = f"The optimum is expected to be {gap} {better} than the recommendation"
+    if math.isfinite(share) and share < 1:
+        reason += f", {percent(share)} of what the search has won over its median trial"
+    reason += f"; the best next trial would teach {gain} nats about it."
+    if found.gap < found.noise.std:
+        reason += f" That is less than the noise of a single trial (±{noise})."
+    if share < LITTLE:
+        return Verdict("done", "Going on is hardly worth it.", reason)
+    if found.next_gain < TEACHES_NOTHING:
+        reason += " So little a trial means that many would be needed."
+        return Verdict("little", "Something is left, but hard to get.", reason)
+    if share < MUCH:
+        return Verdict("little", "A little is left to be won.", reason)
+    return Verdict("go", "Going on is worth it.", reason)

@@ -1,0 +1,373 @@
+"""JESSearchCV keeps scikit-learn's conventions, and answers with what it believes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Settings, Space
+from optpair.integrations.folds import noise_of_means
+from optpair.integrations.sklearn import JESSearchCV
+from shell_cases import TINY
+
+KNOWN = Hyperparameters(np.array([[0.4]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
+CHEAP: dict[str, Any] = {
+    "evaluations": 6,
+    "cv": 3,
+    "random_state": 0,
+    "acquisition": "logei",
+    "hyperparameters": KNOWN,
+    "settings": Settings(**TINY),
+}
+ALPHA = {"alpha": Float(1e-3, 1e3, log=True)}
+X, Y = make_classification(90, 5, random_state=0)
+
+
+class Moody(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Right with probability `right`; fails where asked to, or on some folds."""
+
+    def __init__(self, right: float = 0.5, fails: str = "never") -> None:
+        self.right = right
+        self.fails = fails
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Moody:
+        low = self.right < 0.5
+        if self.fails == "always" or (self.fails == "low" and low):
+            raise RuntimeError("a bad mood")
+        if self.fails == "low on a fold" and low and 0.0 in X[:, 0]:
+            raise RuntimeError("a bad fold")
+        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
+        self.weighted_ = sample_weight is not None
+        return self
+
+    def predict(self, X: Any) -> Any:
+        rng = np.random.default_rng(X.shape[0] + int(1000 * abs(X[0, 0])))
+        return np.where(rng.uniform(size=len(X)) < self.right, X[:, -1], 1 - X[:, -1])
+
+
+RIGHT = {"right": Float(0.0, 1.0)}
+# The last column is the answer; the first is 0 in the last fold only.
+TOLD = np.c_[np.arange(90.0)[::-1] // 30, np.arange(90) % 2]
+ANSWER = np.arange(90) % 2
+
+
+def moody(fails: str = "never", **options: Any) -> JESSearchCV:
+    return JESSearchCV(Moody(fails=fails), RIGHT, **{**CHEAP, "cv": KFold(3), **options})
+
+
+def test_the_answer_is_the_best_predicted_trial() -> None:
+    search = moody(evaluations=8).fit(TOLD, ANSWER)
+    results, best = search.cv_results_, search.recommendation_
+    assert search.best_params_ == best.params == results["params"][search.best_index_]
+    assert search.best_params_["right"] > 0.8
+    assert search.best_score_ == best.mean != results["mean_test_score"][search.best_index_]
+    assert best.interval[0] < best.mean < best.interval[1]
+    assert best.observed.value == results["mean_test_score"].max()
+    assert search.best_estimator_.right == search.best_params_["right"]
+    assert search.score(TOLD, ANSWER) > 0.8
+    assert list(search.classes_) == [0, 1]
+    assert search.n_features_in_ == 2
+    assert search.n_splits_ == 3
+
+
+def test_trials_and_rows_go_together() -> None:
+    search = moody().fit(TOLD, ANSWER)
+    results = search.cv_results_
+    assert len(results["params"]) == 6
+    for trial, params, mean in zip(
+        search.optimizer_.trials, results["params"], results["mean_test_score"], strict=True
+    ):
+        assert trial.params == params
+        assert trial.value == mean
+    assert results["rank_test_score"].min() == 1
+    assert results["param_right"].tolist() == [p["right"] for p in results["params"]]
+    belief = search.belief()
+    assert set(belief.params[0]) == {"right"}
+
+
+def test_the_last_trial_is_the_best_predicted_point() -> None:
+    search = moody(evaluations=6).fit(TOLD, ANSWER)
+    *first, last = search.optimizer_.trials
+    scores = np.stack([search.cv_results_[f"split{k}_test_score"] for k in range(3)], axis=1)
+    noise = noise_of_means(scores[:5], 0.5, np.ones(5, dtype=int))
+    assert noise is not None
+    options = {name: CHEAP[name] for name in ("acquisition", "hyperparameters", "settings")}
+    again = Optimizer(Space(RIGHT), direction="maximize", seed=0, **options)
+    for trial, noise_var in zip(first, noise, strict=True):
+        again.tell(trial.params, trial.value, noise_var=noise_var)
+    assert again.recommend().params == last.params
+
+
+def test_noise_is_the_spread_over_folds_or_inferred() -> None:
+    folds = moody().fit(TOLD, ANSWER).optimizer_.trials
+    assert all(trial.noise_var is not None and trial.noise_var > 0 for trial in folds)
+    inferred = moody(noise="inferred").fit(TOLD, ANSWER).optimizer_.trials
+    assert all(trial.noise_var is None for trial in inferred)
+    one = moody(cv=ShuffleSplit(1, random_state=0)).fit(TOLD, ANSWER).optimizer_.trials
+    assert all(trial.noise_var is None for trial in one)
+
+
+def test_all_trials_see_the_same_folds() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def score(model: Any, X: Any, y: Any) -> float:
+        seen.append(tuple(X[:, 0]))
+        return float(model.right)
+
+    X = np.c_[np.arange(90.0), ANSWER]
+    moody(cv=ShuffleSplit(2), scoring=score, evaluations=3, refit=False).fit(X, ANSWER)
+    assert len(seen) == 6
+    assert len(set(seen)) == 2
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4, 9])
+def test_batches_keep_to_the_budget(batch: int) -> None:
+    search = moody(batch=batch, evaluations=5).fit(TOLD, ANSWER)
+    assert [trial.id for trial in search.optimizer_.trials] == list(range(5))
+
+
+def test_a_seed_decides_everything() -> None:
+    def points(random_state: Any) -> list[Any]:
+        return [
+            p["right"]
+            for p in moody(random_state=random_state).fit(TOLD, ANSWER).cv_results_["params"]
+        ]
+
+    assert points(1) == points(1) != points(2)
+    assert points(np.random.RandomState(3)) == points(np.random.RandomState(3))
+    assert points(None) != points(None)
+    generator = np.random.RandomState(3)
+    assert points(generator) != points(generator)
+
+
+def test_a_failed_trial_is_no_value() -> None:
+    search = moody("low", evaluations=8)
+    with pytest.warns(FitFailedWarning, match="a bad mood"):
+        search.fit(TOLD, ANSWER)
+    trials, results = search.optimizer_.trials, search.cv_results_
+    failed = [trial.state == "failed" for trial in trials]
+    assert 0 < sum(failed) < 8
+    assert failed == [trial.params["right"] < 0.5 for trial in trials]
+    assert np.isnan(results["mean_test_score"]).tolist() == failed
+    assert np.isnan(results["split1_test_score"]).tolist() == failed
+    assert results["params"] == [dict(trial.params) for trial in trials]
+    assert results["param_right"].tolist() == [trial.params["right"] for trial in trials]
+    worst = 8 - sum(failed) + 1
+    assert (results["rank_test_score"] == worst).tolist() == failed
+    assert search.best_params_ == results["params"][search.best_index_]
+    assert search.best_params_["right"] > 0.5
+    assert {len(column) for column in results.values()} == {8}
+
+
+def test_a_fold_that_fails_is_a_failed_trial() -> None:
+    search = moody("low on a fold", evaluations=8)
+    with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 3"):
+        search.fit(TOLD, ANSWER)
+    failed = [trial.state == "failed" for trial in search.optimizer_.trials]
+    assert 0 < sum(failed) < 8
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == failed
+
+
+def test_a_number_for_failures_is_the_score_of_a_fold() -> None:
+    search = moody("low on a fold", error_score=-1.0, evaluations=8)
+    with pytest.warns(FitFailedWarning):
+        search.fit(TOLD, ANSWER)
+    values = np.array([trial.value for trial in search.optimizer_.trials])
+    assert values == pytest.approx(search.cv_results_["mean_test_score"])
+    low = np.array([trial.params["right"] < 0.5 for trial in search.optimizer_.trials])
+    assert 0 < low.sum() < 8
+    assert (values[low] < 0).all()
+
+
+def test_a_number_for_failures_does_not_make_a_trial_succeed() -> None:
+    search = moody("low", error_score=2.0, evaluations=8)  # better than any score
+    with pytest.warns(FitFailedWarning):
+        search.fit(TOLD, ANSWER)
+    low = np.array([trial.params["right"] < 0.5 for trial in search.optimizer_.trials])
+    assert 0 < low.sum() < 8
+    assert [trial.state == "failed" for trial in search.optimizer_.trials] == low.tolist()
+    assert (search.cv_results_["mean_test_score"][low] == 2.0).all()
+    assert (search.cv_results_["rank_test_score"][low] == 1).all()
+    assert search.best_params_["right"] > 0.5
+    always = moody("always", error_score=0.0)
+    with pytest.warns(FitFailedWarning), pytest.raises(ValueError, match="in all 6 evaluations"):
+        always.fit(TOLD, ANSWER)
+
+
+def test_errors_can_be_raised() -> None:
+    with pytest.raises(RuntimeError, match="a bad mood"):
+        moody("always", error_score="raise").fit(TOLD, ANSWER)
+
+
+def test_nothing_succeeds() -> None:
+    search = moody("always")
+    with (
+        pytest.warns(FitFailedWarning, match="a bad mood"),
+        pytest.raises(ValueError, match="a fit failed in all 6 evaluations") as caught,
+    ):
+        search.fit(TOLD, ANSWER)
+    assert "a bad mood" in str(caught.value)
+    with pytest.raises(NotFittedError):
+        search.belief()
+
+
+def test_other_value_errors_are_not_taken_for_failures() -> None:
+    with pytest.raises(ValueError, match="Invalid parameter 'left'"):
+        JESSearchCV(Moody(), {"left": Float(0, 1)}, **CHEAP).fit(TOLD, ANSWER)
+
+
+def test_several_metrics() -> None:
+    metrics = {"good": "accuracy", "bad": lambda model, X, y: -model.score(X, y)}
+    search = moody(scoring=metrics, refit="bad", evaluations=8).fit(TOLD, ANSWER)
+    assert search.best_params_["right"] < 0.2
+    assert search.best_score_ == search.recommendation_.mean
+    assert {"mean_test_good", "mean_test_bad"} <= set(search.cv_results_)
+    for refit in (False, lambda results: 0):
+        with pytest.raises(
+            ValueError, match="refit must name the metric to search for, one of good, bad"
+        ):
+            moody(scoring=metrics, refit=refit).fit(TOLD, ANSWER)
+    function = moody(scoring=lambda *a: {"one": a[0].right}, refit="one").fit(TOLD, ANSWER)
+    assert function.best_params_["right"] > 0.8
+
+
+def test_no_refit_and_a_refit_of_ones_own() -> None:
+    without = moody(refit=False).fit(TOLD, ANSWER)
+    assert without.best_params_ == without.recommendation_.params
+    assert not hasattr(without, "best_estimator_")
+    first = moody(refit=lambda results: 0).fit(TOLD, ANSWER)
+    assert first.best_index_ == 0
+    assert (
+        first.best_params_
+        == first.cv_results_["params"][0]
+        == {"right": first.best_estimator_.right}
+    )
+    assert not hasattr(first, "best_score_")
+
+
+def test_a_pipeline_inside_and_outside() -> None:
+    inside = make_pipeline(StandardScaler(), LogisticRegression())
+    space = Space({"logisticregression__C": Float(1e-3, 1e3, log=True)})
+    search = JESSearchCV(inside, space, **CHEAP)
+    outside = Pipeline([("scale", StandardScaler()), ("search", search)])
+    assert outside.fit(X, Y).score(X, Y) > 0.8
+    assert outside[-1].best_params_ == {"logisticregression__C": outside[-1].best_estimator_[-1].C}
+    assert outside.predict_proba(X).shape == (90, 2)
+    outside.set_params(search__evaluations=3, search__estimator__logisticregression__tol=1e-3)
+    scores = cross_val_score(outside, X, Y, cv=2)
+    assert scores.shape == (2,)
+    assert (scores > 0.6).all()
+
+
+def test_choices_may_be_any_objects() -> None:
+    scalers = [StandardScaler(), MinMaxScaler(), "passthrough"]
+    pipe = Pipeline([("scale", "passthrough"), ("model", LogisticRegression())])
+    search = JESSearchCV(pipe, {"scale": scalers}, **CHEAP).fit(X, Y)
+    assert search.best_params_["scale"] in scalers
+    assert all(row in scalers for row in search.cv_results_["param_scale"])
+    assert search.recommendation_.observed.params["scale"] in scalers
+    assert search.belief().params[0]["scale"] in scalers
+    clone(search).fit(X, Y)
+
+
+def test_mixed_spaces_by_name() -> None:
+    space = {
+        "C": Float(0.1, 10, log=True),
+        "max_iter": Int(50, 99),
+        "fit_intercept": Categorical([True, False]),
+    }
+    search = JESSearchCV(
+        LogisticRegression(), space, **{**CHEAP, "hyperparameters": "map", "evaluations": 3}
+    )
+    search.fit(X, Y)
+    assert list(search.best_params_) == list(space)
+
+
+def test_groups_and_weights_arrive() -> None:
+    groups = np.arange(90) % 3
+    search = moody(cv=GroupKFold(3), evaluations=2)
+    search.fit(TOLD, ANSWER, groups=groups, sample_weight=np.ones(90))
+    assert search.best_estimator_.weighted_
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = JESSearchCV(
+            Moody().set_fit_request(sample_weight=True).set_score_request(sample_weight=False),
+            RIGHT,
+            **{**CHEAP, "evaluations": 2, "cv": GroupKFold(3)},
+        )
+        routed.fit(TOLD, ANSWER, groups=groups, sample_weight=np.ones(90))
+        assert routed.best_estimator_.weighted_
+
+
+def test_several_processes_fit() -> None:
+    search = JESSearchCV(Ridge(), ALPHA, **{**CHEAP, "n_jobs": 2, "batch": 2})
+    alone = clone(search).set_params(n_jobs=None).fit(X, Y)
+    assert search.fit(X, Y).cv_results_["params"] == alone.cv_results_["params"]
+
+
+def test_pickles_and_clones() -> None:
+    search = JESSearchCV(Ridge(), ALPHA, **CHEAP).fit(X, Y)
+    copy = pickle.loads(pickle.dumps(search))
+    assert (copy.predict(X) == search.predict(X)).all()
+    assert copy.recommendation_ == search.recommendation_
+    assert copy.optimizer_.ask().params == search.optimizer_.ask().params
+    fresh = clone(search)
+    assert not hasattr(fresh, "best_params_")
+    assert fresh.get_params()["space"] == ALPHA
+    assert fresh.fit(X, Y).best_params_ == search.best_params_
+    assert "space={'alpha': Float(low=0.001" in repr(search)
+    with pytest.raises(NotFittedError):
+        clone(search).belief()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind", "match"),
+    [
+        ("evaluations", 0, ValueError, "evaluations must be an int of at least 1, not 0"),
+        ("evaluations", 2.5, TypeError, "evaluations must be an int"),
+        ("batch", True, TypeError, "batch must be an int"),
+        ("noise", "none", ValueError, "noise must be one of folds, inferred, not 'none'"),
+        ("space", Float(0, 1), TypeError, "space must be a Space or a dict"),
+        ("space", {"right": 3}, TypeError, "Space's entries must be"),
+        ("space", {"right": [0.5]}, ValueError, "two choices or more"),
+        ("random_state", -1, ValueError, "seed must be a non-negative int"),
+        ("acquisition", "best", ValueError, "acquisition must be one of"),
+    ],
+)
+def test_wrong_options(option: str, value: Any, kind: type[Exception], match: str) -> None:
+    with pytest.raises(kind, match=match):
+        moody(**{option: value} if option != "space" else {}).set_params(**{option: value}).fit(
+            TOLD, ANSWER
+        )
+
+
+NOT_KEPT = {
+    "check_estimators_nan_inf": "a fold that fails warns; that all trials have one is the error",
+    "check_dtype_object": "likewise",
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # they fit on NaNs, on one class, and the like
+@parametrize_with_checks(
+    [
+        JESSearchCV(
+            LogisticRegression(),
+            {"C": Float(0.1, 10, log=True)},
+            **{**CHEAP, "evaluations": 2, "cv": 2},
+        ),
+    ],
+    expected_failed_checks=lambda estimator: NOT_KEPT,
+)
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)

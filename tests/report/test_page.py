@@ -1,0 +1,254 @@
+"""The page: its structure, its numbers, what is escaped, and every odd study."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from report_cases import EVIL, SPACE, Page, made_up, numbers, search
+
+from optpair import Categorical, Float, Int, Optimizer, Settings, Space
+from optpair.history import Direction
+from optpair.integrations.marks import FAILED, OUTPUT, mark
+from optpair.integrations.optuna import JESSampler
+from optpair.report.findings import moments
+from optpair.report.page import render
+from shell_cases import TINY, cheap, filled
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+SCRIPTS = 2  # the page's own, and the numbers of the cloud
+
+
+def read(path: Path) -> tuple[str, Page]:
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    for tag, attributes in page.elements:  # nothing from elsewhere, nothing that runs
+        assert not {"src", "href", "action"} & attributes.keys(), (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+    return text, page
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Optimizer, Path, dict[str, Any]]:
+    optimizer = search()
+    optimizer.ask()
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    return optimizer, path, optimizer.report(path, name=EVIL)
+
+
+Told = tuple[Optimizer, Path, dict[str, Any]]
+
+
+def test_numbers_on_the_page_are_the_optimizers(told: Told) -> None:
+    optimizer, path, summary = told
+    text, _ = read(path)
+    belief = optimizer.belief()
+    best = belief.recommendation
+    assert numbers(text, "recommended") == [best.mean, *best.interval]
+    seen = optimizer.predict([best.observed.params])
+    assert numbers(text, "observed") == [
+        best.observed.value,
+        pytest.approx(float(seen.mean[0]), rel=1e-9),
+    ]
+    assert numbers(text, "gap") == [belief.gap]
+    assert numbers(text, "gain") == [belief.next_gain]
+    assert summary["recommendation"]["params"] == best.params
+    assert summary["recommendation"]["mean"] == best.mean
+    assert summary["path"] == str(path)
+    json.dumps(summary)
+
+
+def test_text_is_escaped_and_no_script_but_the_pages_own_is_there(told: Told) -> None:
+    text, page = read(told[1])
+    assert len(page.all("script")) == SCRIPTS
+    assert not page.all("img")
+    assert EVIL not in text
+    assert "&lt;script&gt;document.title" in text
+    policy = next(m["content"] for m in page.all("meta") if "http-equiv" in m)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+
+
+def test_structure(told: Told) -> None:
+    optimizer, path, _ = told
+    text, page = read(path)
+    assert len(page.all("tr")) == 1 + len(optimizer.trials)
+    assert len(page.all("select")) == 2
+    assert len(page.all("option")) == 2 * (len(SPACE) + 1)
+    assert len(page.all("circle", "haze")) == len(optimizer.belief().values)
+    places = json.loads(page.words["places"])
+    assert [len(row) for row in places["stars"]] == [len(optimizer.belief().values)] * 4
+    assert [len(row) for row in places["trials"]] == [8] * 4
+    everything = [u for kind in ("stars", "trials", "marks") for row in places[kind] for u in row]
+    assert 0 <= min(everything) <= max(everything) <= 1000
+    titles = re.findall(r"<h2>(.*?)</h2>", text)
+    assert titles == [
+        "Recommended",
+        "Best observed",
+        "Side by side",
+        "Over time",
+        "Where the optimum is, and what it is worth",
+        "One slice a parameter",
+        "Which parameters matter",
+        "Trials",
+    ]
+    coordinates = re.findall(r'(?:d|cx|cy|x|y)="([^"]*)"', text)
+    assert not [c for c in coordinates if "nan" in c or "inf" in c]
+    assert len(text) < 200_000
+
+
+def test_the_verdict_is_a_sentence(told: Told) -> None:
+    _, page = read(told[1])
+    words = page.words["verdict"]
+    assert re.match(r"(Going on is|A little is|Something is|Too early)", words)
+    assert "nats" in words
+
+
+def test_trials_that_are_out_and_failed_are_in_the_table(told: Told) -> None:
+    text, page = read(told[1])
+    assert len(page.all("tr", "bad")) == 1
+    assert len(page.all("tr", "out")) == 1
+    assert "<td>failed</td>" in text
+
+
+@pytest.mark.parametrize("kind", ["empty", "asked", "all failed"])
+def test_without_a_value_there_is_a_page_that_says_so(kind: str, tmp_path: Path) -> None:
+    optimizer = cheap()
+    for _ in range(0 if kind == "empty" else 3):
+        trial = optimizer.ask()
+        if kind == "all failed":
+            optimizer.tell(trial, failed=True)
+    path = tmp_path / "page.html"
+    assert optimizer.report(path)["recommendation"] is None
+    text, page = read(path)
+    assert "Nothing to recommend yet." in text
+    assert ("3 trials failed" in text) == (kind == "all failed")
+    assert len(page.all("table")) == (kind != "empty")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0],
+        [2.0, 2.0, 2.0],
+        [1e300, -1e300, 0.0],
+        [5e-324, 0.0, 1e-320],
+        [1e-300, 2e-300],
+        [-3e8] * 2,
+    ],
+    ids=str,
+)
+def test_values_of_any_size(values: list[float], tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    search(values).report(path)
+    text, page = read(path)
+    assert len(page.all("tr")) == 2 + len(values)
+    assert not re.findall(r'(?:d|cx|cy|x|y)="[^"]*(?:nan|inf)', text)
+    assert math.isfinite(sum(numbers(text, "gap")))
+
+
+def test_one_parameter_and_one_value(tmp_path: Path) -> None:
+    space = Space({"x": Float(0, 1)})
+    optimizer = Optimizer(space, seed=0, hyperparameters="map", settings=Settings(**TINY))
+    optimizer.tell({"x": 0.3}, 1.0)
+    optimizer.report(tmp_path / "page.html")
+    text, page = read(tmp_path / "page.html")
+    assert "Too early to say." in text
+    assert len(page.all("option")) == 4
+
+
+def test_twenty_parameters_and_a_thousand_trials_stay_small() -> None:
+    """A thousand rows in the table, and dots in every slice."""
+    kinds: list[Any] = [Float(0, 1), Int(0, 50), Categorical([f"choice {i}" for i in range(7)])]
+    space = Space({f"parameter {i}": kinds[i % 3] for i in range(20)})
+    subject, found = made_up(space, 1000)
+    text = render(subject, found, datetime(2026, 1, 1))
+    assert len(Page(text).all("tr")) == 1001
+    assert text.count("h0") >= 1000 * (len(space) + 2)  # over time, in the cloud, in every slice
+    assert len(text) < 2_000_000
+
+
+def test_moments_are_few_and_before_now() -> None:
+    assert moments(1) == []
+    assert moments(3) == [1, 2]
+    for told in (10, 100, 500, 5000):
+        found = moments(told)
+        assert found[0] == 1
+        assert found[-1] < told
+        assert found == sorted(set(found))
+    assert len(moments(100)) == 11
+    assert len(moments(5000)) == 3
+
+
+def study(n: int = 5) -> optuna.Study:
+    """With a category that is no plain value, a parameter of one value, and a failure."""
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    made = optuna.create_study(sampler=sampler, study_name=EVIL)
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.suggest_int("depth", 1, 8)
+        trial.suggest_int("one", 3, 3)
+        kind = trial.suggest_categorical("kind", [None, True, "<b>bold</b>"])
+        if trial.number == 2:
+            mark(trial.study, trial, FAILED, True)
+            trial.set_user_attr(OUTPUT, "Traceback\n" + "x" * 50_000 + "\n<i>no GPU</i>")
+            raise ValueError
+        return x + (kind is None)
+
+    made.optimize(objective, n_trials=n, catch=(ValueError,))
+    return made
+
+
+def test_from_an_optuna_study(tmp_path: Path) -> None:
+    sampler = JESSampler(seed=1, hyperparameters="map", settings=Settings(**TINY))
+    made = study()
+    made.enqueue_trial({"x": 0.5, "depth": 2, "one": 3, "kind": True})
+    summary = sampler.report(made, tmp_path / "page.html")
+    text, page = read(tmp_path / "page.html")
+    best = sampler.recommend(made)
+    assert numbers(text, "recommended") == [best.mean, *best.interval]
+    assert summary["recommendation"]["params"] == best.params
+    assert best.params["one"] == 3
+    assert len(page.all("tr")) == 7
+    assert "<b>bold" not in text
+    assert "&lt;i&gt;no GPU&lt;/i&gt;" in text
+    assert len(text) < 200_000  # of a long message the page shows a part
+    assert "4 told, 1 failed, 1 enqueued" in text
+
+
+def test_an_optuna_study_without_trials(tmp_path: Path) -> None:
+    empty = optuna.create_study()
+    JESSampler(seed=1).report(empty, tmp_path / "page.html", name="new")
+    text, _ = read(tmp_path / "page.html")
+    assert "No trial has been made yet." in text
+    assert "<h1>new</h1>" in text
+
+
+def test_a_place_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
+    optimizer = filled(cheap(), [1.0])
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        optimizer.report(tmp_path / "no" / "page.html")
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        optimizer.report(tmp_path)
+
+
+@pytest.mark.parametrize(("direction", "word"), [("minimize", "lower"), ("maximize", "higher")])
+def test_better_is_lower_or_higher(direction: Direction, word: str, tmp_path: Path) -> None:
+    optimizer = search(direction=direction)
+    optimizer.report(tmp_path / "page.html")
+    text, page = read(tmp_path / "page.html")
+    assert f"{word} than the recommendation" in page.words["verdict"]
+    best = optimizer.recommend()
+    assert numbers(text, "recommended") == [best.mean, *best.interval]

@@ -1,0 +1,102 @@
+"""Numbers, axes, markup and the sentence on going on, without a model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from report_cases import made_up
+
+from optpair import Categorical, Float, Int, Space
+from optpair.report import axes, words
+from optpair.report.markup import Markup, el, text
+from optpair.report.words import number, verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (0.123456, "0.1235"),
+        (-2.5, "−2.5"),
+        (12345.6, "12346"),
+        (1e-7, "1e−7"),
+        (-1.5e300, "−1.5e300"),
+        (math.inf, "∞"),
+    ],
+)
+def test_numbers(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_numbers_at_a_resolution() -> None:
+    assert [number(v, 0.048) for v in (0.31814, 0.2953, 1e-9)] == ["0.318", "0.295", "0.000"]
+    assert number(1024, digits=3) == "1024"
+    assert words.percent(0.004) == "under 1 %"
+
+
+def test_exact_numbers_have_every_digit() -> None:
+    assert f'value="{1 / 3!r}"' in words.exact(1 / 3)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Float(0, 1),
+        Float(-3e-9, 5e12),
+        Float(1e-5, 1, log=True),
+        Float(1.5, 4.0, log=True),
+        Float(1e-300, 1e300, log=True),
+        Float(3.1, 3.2, log=True),
+        Int(1, 2),
+        Int(16, 1024, log=True),
+        Int(0, 2**39),
+        Categorical(["a", 1, True, None]),
+        Categorical([f"category {i}" for i in range(100)]),
+    ],
+    ids=str,
+)
+def test_marks_are_few_inside_and_in_order(parameter: Float | Int | Categorical) -> None:
+    axis = axes.of_parameter(parameter)
+    places = [place for place, _ in axis.ticks()]
+    labels = [label for _, label in axis.ticks()]
+    assert 1 <= len(places) <= 12
+    assert all(0 <= place <= 1 for place in places)
+    assert places == sorted(set(places))
+    assert len(set(labels)) == len(labels)
+    if isinstance(parameter, Int):
+        assert all(float(label.replace("−", "-")).is_integer() for label in labels)
+
+
+def test_places() -> None:
+    axis = axes.of_parameter(Float(1e-4, 1, log=True))
+    assert [axis.at(v) for v in (1e-4, 1e-2, 1.0, 7.0)] == pytest.approx([0, 0.5, 1, 1])
+    assert axes.of_parameter(Int(0, 4)).at(1) == 0.25
+    kinds = axes.of_parameter(Categorical([1, True, "1"]))
+    assert [kinds.at(v) for v in (1, True, "1")] == pytest.approx([1 / 6, 0.5, 5 / 6])
+
+
+@pytest.mark.parametrize(
+    ("gap", "gain", "level"),
+    [(1.0, 0.3, "go"), (0.05, 0.3, "little"), (1e-4, 0.3, "done"), (1.0, 1e-4, "little")],
+)
+def test_going_on_is_weighed(gap: float, gain: float, level: str) -> None:
+    subject, found = made_up(Space({"x": Float(0, 1)}), 30)
+    best = replace(found.recommended, mean=-1.0)  # the median value is near 0
+    found = replace(found, recommended=best, gap=gap, next_gain=gain)
+    said = verdict(subject, found)
+    assert said.level == level
+    assert number(gap, digits=2) in said.reason
+    assert ("less than the noise" in said.reason) == (gap < found.noise.std)
+    early = replace(subject, rows=subject.rows[:2])
+    assert verdict(early, found).level == "early"
+
+
+def test_markup_is_escaped_once() -> None:
+    inner = el("b", "1 < 2")
+    assert (
+        el("p", inner, " & ", class_='"x"') == '<p class="&quot;x&quot;"><b>1 &lt; 2</b> &amp; </p>'
+    )
+    assert text("a\x00b\ud800") == Markup("a\ufffdb?")
+    assert len(el("path", d="M0 0h0" * 10**4)) > 60_000  # a drawing is never cut
