@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format wheel figures peers clean
+.PHONY: demo test docs lint format wheel figures peers clean
 
 demo: .venv/ready  ## tune a real, noisy model; leaves demo-belief.png
 	@$(BIN)/optpair demo
 
 test: .venv/ready lint  ## lint, types, tests
 	@$(BIN)/pytest -q -n 2
+
+docs: .venv/ready  ## the site, into site/; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 lint: .venv/ready
 	@$(BIN)/ruff check .
@@ -41,4 +45,4 @@ peers: .venv-peers/ready
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-peers dist build site .mypy_cache .ruff_cache .pytest_cache

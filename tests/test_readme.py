@@ -8,17 +8,22 @@ import pytest
 
 from optpair import Settings
 from optpair.study.config import load
+from pages import ROOT, blocks
 
-README = Path(__file__).parents[1] / "README.md"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _blocks(language: str) -> list[str]:
+    return [block.text for block in blocks(README) if block.language == language]
 
 
 def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # one of them saves a file
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 5
+    examples = _blocks("python")
+    assert len(examples) == 6
     tiny = Settings(sets=2, pairs=2, candidates=64, path_candidates=64, starts=2, steps=4)
     names: dict[str, object] = {"tiny": tiny}
-    text = "\n".join(blocks)
+    text = "\n".join(examples)
     for long, short in (
         ("evaluations=30", "evaluations=3"),
         ("n_trials=20", "n_trials=2"),
@@ -34,10 +39,18 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_study_file_is_one(tmp_path: Path) -> None:
-    blocks = re.findall(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 1
+    (text,) = _blocks("toml")
     path = tmp_path / "study.toml"
-    path.write_text(blocks[0], encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     file = load(path)
     assert set(file.space) == {"lr", "width", "act"}
     assert file.storage == f"sqlite:///{tmp_path}/study.db"
+
+
+def test_what_it_links_to_is_there() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert "docs/demo-belief.png" in links
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    for link in links:
+        assert (ROOT / link).exists(), link
+        assert Path(link).name not in ignored, link

@@ -221,17 +221,46 @@ def speed(
 
 @bench.command()
 def picture(
-    name: Annotated[str, typer.Argument(help="acquisitions")],
+    name: Annotated[str, typer.Argument(help="acquisitions, pairs or conditioning")],
     out: Annotated[Path, typer.Option(help="Where the PNG goes.")] = Path("picture.png"),
 ) -> None:
     """Draw a picture of the documentation."""
-    if name != "acquisitions":
-        fail(f"picture must be 'acquisitions', not {name!r}")
+    names = ("acquisitions", "pairs", "conditioning")
+    if name not in names:
+        fail(f"picture must be one of {', '.join(names)}, not {name!r}")
     try:
-        from optpair.bench.pictures import acquisitions
+        from optpair.bench import explain, pictures
 
-        for key, x in acquisitions(out).items():
-            typer.echo(f"{key:8} looks next at x = {x:.3f}")
+        if name == "acquisitions":
+            for key, x in pictures.acquisitions(out).items():
+                typer.echo(f"{key:8} looks next at x = {x:.3f}")
+            return
+        found = explain.pairs(out) if name == "pairs" else explain.conditioning(out)
+        for key, number in found.items():
+            typer.echo(f"{key:22} {number:.3f}")
+    except ModuleNotFoundError as error:
+        fail(f"pictures need {error.name}: pip install 'optpair[demo]'")
+    except OSError as error:
+        fail(str(error))
+
+
+@bench.command()
+def luck(
+    searches: Annotated[int, typer.Option(min=2, help="Repetitions: seeds from 0 on.")] = 100,
+    out: Annotated[
+        Path | None, typer.Option(help="JSON lines; searches that are there are not done again.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw it here, as PNG.")] = None,
+) -> None:
+    """The luckiest trial and the recommendation: what they promise, and what they keep."""
+    try:
+        from optpair.bench import luck as module
+
+        rows = module.measure(searches, out)
+        for key, (mean, error) in module.summary(rows).items():
+            typer.echo(f"{key:44} {mean:.3f} ± {error:.3f}")
+        if picture is not None:
+            module.draw(rows, picture)
     except ModuleNotFoundError as error:
         fail(f"pictures need {error.name}: pip install 'optpair[demo]'")
     except OSError as error:

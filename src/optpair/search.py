@@ -66,8 +66,11 @@ def minimize(
 
     objective: takes a dict of parameters, returns a number. NaN, infinity or a number beyond
         ±1e300 is a failed trial.
+    evaluations: how many trials are to end, well or not.
+    seed: the same seed and objective give the same points. None draws one.
     callbacks: each is called as `callback(optimizer, trial)` after a trial; raising StopIteration
         ends the search.
+    progress: whether a bar is shown, on standard error.
     checkpoint: a file that is written at the start and after every trial. An existing one is
         continued up to `evaluations` in all, with the points of a search that was never cut off;
         its seed and options hold, and others that are given are refused.
