@@ -68,8 +68,7 @@ class Acquisition:
 
 def incumbent(posterior: Posterior) -> Float[Array, "M F"]:
     """m⁺ = max_i m(x_i), the best posterior mean among the observed points."""
-    means = posterior.means(posterior.covariance(posterior.X))
-    return jnp.max(jnp.where(posterior.mask, means, -jnp.inf), -1)
+    return jnp.max(jnp.where(posterior.mask, posterior.means_at_data(), -jnp.inf), -1)
 
 
 def check_sets(posterior: Posterior, values: Array | np.ndarray) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +22,11 @@ from optpair.gp import kernels
 from optpair.gp.inference import LEAPFROGS
 from optpair.gp.paths import cos_sin
 from optpair.gp.posterior import inverse_lower
-from optpair.pairs import ANCHORS, GROUPS
+from optpair.pairs import ANCHORS, ENDING, GROUPS
 from optpair.runtime import double
 from optpair.settings import Settings
+
+Precision = Literal["float64", "float32"]
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,12 @@ def _fastest(function: Callable[..., Any], *args: Any, repeats: int = 9) -> floa
 
 
 @double
-def measure(rows: int, sets: int) -> Rates:
+def measure(rows: int, sets: int, precision: Precision = "float64") -> Rates:
     """The rates, at the sizes that an ask works with."""
     rng = np.random.default_rng(0)
-    A = jnp.asarray(rng.normal(size=(sets, rows, rows)))
-    K = A @ jnp.swapaxes(A, 1, 2) + rows * jnp.eye(rows)
-    block = jnp.asarray(rng.uniform(size=(64, 1024)))
+    A = jnp.asarray(rng.normal(size=(sets, rows, rows)), precision)
+    K = A @ jnp.swapaxes(A, 1, 2) + rows * jnp.eye(rows, dtype=precision)
+    block = jnp.asarray(rng.uniform(size=(64, 1024)), precision)
     each = block.size
     return Rates(
         product=_fastest(lambda a, b: a @ b, A, K) / (sets * rows**3),
@@ -67,36 +69,63 @@ def measure(rows: int, sets: int) -> Rates:
     )
 
 
-def stages(settings: Settings, dimensions: int, n: int, rates: Rates) -> dict[str, float]:
-    """Seconds of arithmetic in each stage of a warm ask with sampled hyperparameters."""
+def _gram(points: int, others: int, d: int, rates: Rates) -> float:
+    return points * others * (d * rates.product + rates.kernel)
+
+
+def stages(
+    settings: Settings, dimensions: int, n: int, rates: Rates, single: Rates
+) -> dict[str, float]:
+    """Seconds of arithmetic in each stage of a warm ask with sampled hyperparameters.
+
+    `single` are the rates in single precision, in which paths are screened and climbed.
+    """
     rows, M, P, d = padded_size(n), settings.sets, settings.pairs, dimensions
     F, steps = settings.features // 2, settings.steps + 1
 
     def gram(points: int, others: int) -> float:
-        return points * others * (d * rates.product + rates.kernel)
+        return _gram(points, others, d, rates)
 
     likelihood = gram(rows, rows) + rows**3 / 3 * rates.factor
     # The slope needs the factor's inverse and its product with itself, and each entry once more.
     slope = likelihood + rows**3 / 3 * (rates.factor + rates.product) + gram(rows, rows)
     hyperparameters = M * likelihood + settings.moves * (LEAPFROGS + 1) * slope
 
-    whiten = rows**2 / 2 * rates.product  # C⁻¹ is triangular
     condition = M * (gram(rows, rows) + 2 * rows**3 / 3 * rates.factor)
 
-    screened = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
-    feature = F * (d * rates.product + rates.feature)
-    at_all = feature + P * (2 * F + rows) * rates.product + gram(1, rows)
-    climbing = feature + (2 * F + rows) * rates.product + gram(1, rows)
-    climbs = P * 2 * GROUPS * steps * 2 * climbing
-    pairs = M * (screened * at_all + rows * at_all + climbs)
+    def path(paths: int, rates: Rates) -> float:
+        """So many paths of a set at one point."""
+        features = F * (d * rates.product + rates.feature)
+        sums = paths * (2 * F + rows) * rates.product
+        return features + sums + _gram(1, rows, d, rates)
 
-    asked = settings.candidates or CANDIDATES_BESIDE_PAIRS
-    candidates = asked + max(asked // 4, ANCHORS) + M * P
-    gains = gram(1, rows) + whiten + P * (2 * rows * rates.product + rates.gain) + gram(1, P)
-    maximise = M * (candidates + 2 * settings.starts * steps) * gains
+    screened = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
+    climbs = 2 * P * (2 * GROUPS * steps * path(1, single) + (ENDING + 1) * path(1, rates))
+    pairs = M * (screened * path(P, single) + rows * path(P, rates) + climbs)
+    maximise = screening(settings, d, n, rates)
+    maximise += 2 * settings.starts * steps * _gains(settings, d, rows, rates)
     return {
         "hyperparameters": hyperparameters,
         "condition": condition,
         "pairs": pairs,
         "maximise": maximise,
     }
+
+
+def screening(settings: Settings, dimensions: int, n: int, rates: Rates) -> float:
+    """Seconds of arithmetic in evaluating the acquisition function at all candidates."""
+    return candidates(settings) * _gains(settings, dimensions, padded_size(n), rates)
+
+
+def candidates(settings: Settings) -> int:
+    """Points at which an ask screens the acquisition function."""
+    asked = settings.candidates or CANDIDATES_BESIDE_PAIRS
+    return asked + max(asked // 4, ANCHORS) + settings.sets * settings.pairs
+
+
+def _gains(settings: Settings, d: int, rows: int, rates: Rates) -> float:
+    """The gains of all pairs at one point."""
+    whiten = rows**2 / 2 * rates.product  # C⁻¹ is triangular
+    P = settings.pairs
+    each = P * (2 * rows * rates.product + rates.gain) + _gram(1, P, d, rates)
+    return settings.sets * (_gram(1, rows, d, rates) + whiten + each)

@@ -23,6 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from optpair import acquisition, gp, pairs
 from optpair.acquisition import NAMES
 from optpair.bench import cores, limits, peers
 from optpair.bench.methods import unit_space
@@ -197,6 +198,30 @@ def warm(plan: Plan) -> Timing:
     return Timing(f"optpair {plan.method}", plan.dimensions, seconds[WARM:], medians)
 
 
+def screening(plan: Plan) -> float:
+    """Seconds of evaluating the acquisition function at the candidates of one ask, and no more."""
+    task, settings = gp_sample(plan.dimensions), plan.settings
+    posterior = gp.condition(
+        given_sets(task, settings.sets), *told(task, padded_size(plan.n)), kernel="matern52"
+    )
+    alpha = acquisition.jes(posterior, pairs.sample(0, posterior, settings.pairs))
+    X = task.generator("screening").uniform(size=(limits.candidates(settings), plan.dimensions))
+    seconds = []
+    for _ in range(WARM + plan.repeats):
+        begin = time.perf_counter()
+        alpha(X)
+        seconds.append(time.perf_counter() - begin)
+    return float(np.median(seconds[WARM:]))
+
+
+def _screening(found: Mapping[str, float]) -> str:
+    seconds, limit = found["seconds"], found["limit"]
+    return (
+        f"of which screening, alone: {1e3 * seconds:.1f} ms, "
+        f"limit {1e3 * limit:.1f}, ratio {seconds / limit:.1f}"
+    )
+
+
 def cold_ask(imported: float, arguments: str) -> None:
     """In a new process: time the first ask that uses the model, and print it as JSON."""
     plan = Plan(**json.loads(arguments))
@@ -292,10 +317,17 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     console.print(_title(plan), style="bold")
     least = {}
     if not plan.paper and plan.method == "jes":
-        rates = limits.measure(padded_size(plan.n), plan.settings.sets)
-        least = limits.stages(plan.settings, plan.dimensions, plan.n, rates)
+        rows, sets = padded_size(plan.n), plan.settings.sets
+        rates, single = limits.measure(rows, sets), limits.measure(rows, sets, "float32")
+        least = limits.stages(plan.settings, plan.dimensions, plan.n, rates, single)
         report["limits"] = least
+        report["screening"] = {
+            "seconds": screening(plan),
+            "limit": limits.screening(plan.settings, plan.dimensions, plan.n, rates),
+        }
     console.print(stage_table(timings[0], least))
+    if least:
+        console.print(_screening(report["screening"]))
     task = gp_sample(plan.dimensions)
     known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
     for entry in peers.entries(plan.paper, known) if with_peers else []:
