@@ -75,6 +75,18 @@ def test_methods_stand_beside_each_other() -> None:
         speed.Plan(beside=("ei", "pess"))
 
 
+def test_growth_leaves_out_what_was_not_timed() -> None:
+    def report(n: int, **seconds: float) -> dict[str, object]:
+        asks = [{"name": name, "median": median} for name, median in seconds.items()]
+        return {"plan": asdict(speed.Plan(6, n=n)), "asks": asks}
+
+    shown = text(speed.growth_table([report(100, ours=0.1, slow=9.0), report(2000, ours=1.5)]))
+    lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "n =" in line}
+    assert "0.100" in lines["6-D, n = 100"]
+    assert "9.000" in lines["6-D, n = 100"]
+    assert [cell.strip() for cell in lines["6-D, n = 2000"].split("│")[2:4]] == ["1.500", ""]
+
+
 def test_peers_know_their_budgets() -> None:
     names = [entry.name for entry in peers.entries(True, (0.3, 10.0, 0.01))]
     assert any("10,000 raw" in name for name in names)

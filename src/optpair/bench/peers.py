@@ -58,6 +58,7 @@ class Entry:
     build: Callable[[Float[np.ndarray, "n d"], Float[np.ndarray, " n"]], Peer]
     repeats: int
     warm: int = 1
+    most: int | None = None  # told trials up to which it is
 
 
 def missing() -> list[str]:
@@ -90,7 +91,7 @@ def entries(paper: bool, hypers: Hypers) -> list[Entry]:
     return [
         Entry("Optuna GPSampler", OptunaGP, repeats=20),
         Entry("BoTorch qLogNEI (512 raw, 10 starts)", BotorchLogNEI, repeats=5),
-        Entry(f"BoTorch qJES ({budget})", jes, repeats=1 if paper else 3, warm=0 if paper else 1),
+        Entry(f"BoTorch qJES ({budget})", jes, 1 if paper else 3, 0 if paper else 1, most=250),
     ]
 
 

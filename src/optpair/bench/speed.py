@@ -29,7 +29,7 @@ from optpair.bench import cores, limits, peers
 from optpair.bench.methods import unit_space
 from optpair.bench.runs import versions
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
-from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
+from optpair.engine import CANDIDATES_BESIDE_PAIRS, MOST_ROWS, padded_size
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
 from optpair.settings import Settings
@@ -308,6 +308,8 @@ def main(plans: Sequence[Plan], out: Path | None = None) -> None:
             out.write_text(json.dumps(report, indent=1) + "\n")
     if any(plan.beside for plan in plans):
         console.print(method_table(report["plans"]))
+    if len({plan.n for plan in plans}) > 1:
+        console.print(growth_table(report["plans"]))
 
 
 def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
@@ -316,7 +318,7 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
     console.print(_title(plan), style="bold")
     least = {}
-    if not plan.paper and plan.method == "jes":
+    if not plan.paper and plan.method == "jes" and plan.n <= MOST_ROWS:
         rows, sets = padded_size(plan.n), plan.settings.sets
         rates, single = limits.measure(rows, sets), limits.measure(rows, sets, "float32")
         least = limits.stages(plan.settings, plan.dimensions, plan.n, rates, single)
@@ -331,6 +333,8 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     task = gp_sample(plan.dimensions)
     known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
     for entry in peers.entries(plan.paper, known) if with_peers else []:
+        if entry.most is not None and plan.n > entry.most:
+            continue
         with console.status(entry.name):
             timings.append(peer(entry, plan))
         console.print(f"{entry.name}: {timings[-1].median:.3f} s")
@@ -412,6 +416,21 @@ def method_table(reports: Sequence[Mapping[str, Any]]) -> Table:
             f"{mean:.3f} ± {np.std(ask['seconds']):.3f} ({mean / means[0]:.2f})"
             for mean, ask in zip(means, asks, strict=True)
         ]
+        table.add_row(f"{plan['dimensions']}-D, n = {plan['n']}", *cells)
+    return table
+
+
+def growth_table(reports: Sequence[Mapping[str, Any]]) -> Table:
+    """How the time of an ask grows with the told trials, a line a plan."""
+    table = Table(title="Median seconds a warm ask")
+    table.add_column("task")
+    names = list(dict.fromkeys(ask["name"] for report in reports for ask in report["asks"]))
+    for name in names:
+        table.add_column(name, justify="right")
+    for report in reports:
+        plan = report["plan"]
+        medians = {ask["name"]: f"{ask['median']:.3f}" for ask in report["asks"]}
+        cells = [medians.get(name, "") for name in names]
         table.add_row(f"{plan['dimensions']}-D, n = {plan['n']}", *cells)
     return table
 
