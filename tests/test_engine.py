@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from optpair import engine
-from optpair.engine import MOST_ROWS, _fewer, _thinned, padded_size
+from optpair.engine import _fewer, _thinned, padded_size
+from optpair.gp.inference import MOST_ROWS
 from optpair.history import Observations
 from shell_cases import jes, point
 

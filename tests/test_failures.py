@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from optpair import failures
 from optpair.acquisition import mean as posterior_mean
 from optpair.acquisition.base import Acquisition
 from optpair.failures import SuccessChance, Weighted, fit_success, weighted
-from optpair.gp.inference import Data, Model
+from optpair.gp.inference import Data, Model, map_fit
 from optpair.gp.posterior import Hyperparameters, condition
 from optpair.gp.priors import Prior
 from optpair.runtime import pytree
@@ -88,6 +89,25 @@ def test_values_of_the_objective_play_no_part(success: SuccessChance) -> None:
     other = data(TOLD)._replace(y=jnp.asarray(RNG.normal(size=SIZE)))
     again = fit_success(MODEL, other, FAILED)
     np.testing.assert_array_equal(chance(success, TOLD), chance(again, TOLD))
+
+
+def test_of_many_rows_a_part_says_what_the_hyperparameters_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The posterior has them all."""
+    seen: list[Data] = []
+
+    def spy(some: Data, model: Model) -> np.ndarray:
+        seen.append(some)
+        return map_fit(some, model)
+
+    monkeypatch.setattr(failures, "MOST_ROWS", SIZE // 2)
+    monkeypatch.setattr(failures, "map_fit", spy)
+    thinned = fit_success(MODEL, data(TOLD), FAILED)
+    assert [int(np.sum(some.mask)) for some in seen] == [5]
+    np.testing.assert_array_equal(seen[0].y[:5], [0.0, 0.0, 0.0, -2.0, -2.0])
+    assert int(np.sum(thinned.labels.mask)) == len(TOLD) + len(FAILED)
+    assert chance(thinned, FAILED).max() < 0.5 < chance(thinned, TOLD).min()
 
 
 def test_all_failed() -> None:

@@ -22,7 +22,7 @@ from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube import Cube
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
-from optpair.gp.inference import Chains, Data, Mixing, Model
+from optpair.gp.inference import MOST_ROWS, Chains, Data, Mixing, Model
 from optpair.gp.mixture import Mixture
 from optpair.gp.paths import Draws
 from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
@@ -37,7 +37,6 @@ from optpair.stages import Sampled
 SMALLEST_SIZE = 32
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
-MOST_ROWS = 256  # with more data, hyperparameters are inferred from a part, by fewer sets
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
 COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose

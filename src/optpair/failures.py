@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from optpair.acquisition import Values
 from optpair.acquisition.base import Acquisition
 from optpair.acquisition.normal import log_ndtr
-from optpair.gp.inference import Data, Model, map_fit, posterior
+from optpair.gp.inference import MOST_ROWS, Data, Model, map_fit, posterior
 from optpair.gp.posterior import Posterior
 from optpair.gp.priors import Prior
 from optpair.runtime import pytree, static
@@ -43,7 +43,10 @@ class SuccessChance:
 
 
 def fit_success(model: Model, data: Data, failed: Float[np.ndarray, "m D"]) -> SuccessChance:
-    """The chance of success from padded data: told points, then `failed` in padded rows."""
+    """The chance of success from padded data: told points, then `failed` in padded rows.
+
+    Of many rows, every k-th says what the hyperparameters are.
+    """
     told = int(np.sum(data.mask))
     rows = np.arange(told, told + len(failed))
     X, labels = np.array(data.X), np.zeros(len(data.y))
@@ -51,7 +54,8 @@ def fit_success(model: Model, data: Data, failed: Float[np.ndarray, "m D"]) -> S
     X[rows], labels[rows], mask[rows] = failed, FAILED, True
     both = Data(X, labels, np.full(len(labels), np.nan), mask)
     model = model._replace(prior=Prior(mean_scale=0.0))
-    theta = map_fit(both, model)
+    k = -(-len(labels) // MOST_ROWS)
+    theta = map_fit(Data(*(rows[::k] for rows in both)), model)
     return SuccessChance(posterior(theta[None], both, model=model))
 
 

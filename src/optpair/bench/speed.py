@@ -29,8 +29,9 @@ from optpair.bench import cores, limits, peers
 from optpair.bench.methods import unit_space
 from optpair.bench.runs import versions
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
-from optpair.engine import CANDIDATES_BESIDE_PAIRS, MOST_ROWS, padded_size
+from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
 from optpair.gp import Hyperparameters
+from optpair.gp.inference import MOST_ROWS
 from optpair.optimizer import Optimizer
 from optpair.settings import Settings
 
