@@ -126,7 +126,7 @@ def duration(seconds: float) -> str:
     """Seconds in words.
 
     >>> duration(42), duration(5000), duration(200_000)
-    ('42 s', '1 h 23 min', '2 d 8 h')
+    ('42 s', '1 h 23 min', '2 d 7 h')
     """
     minutes = round(seconds / 60)
     if seconds < 90:
