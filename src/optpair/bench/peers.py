@@ -91,7 +91,7 @@ def entries(paper: bool, hypers: Hypers) -> list[Entry]:
     return [
         Entry("Optuna GPSampler", OptunaGP, repeats=20),
         Entry("BoTorch qLogNEI (512 raw, 10 starts)", BotorchLogNEI, repeats=5),
-        Entry(f"BoTorch qJES ({budget})", jes, 1 if paper else 3, 0 if paper else 1, most=200),
+        Entry(f"BoTorch qJES ({budget})", jes, 1 if paper else 3, 0 if paper else 1, most=150),
     ]
 
 
