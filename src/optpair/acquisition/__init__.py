@@ -32,6 +32,8 @@ from optpair.acquisition.mean import mean
 from optpair.acquisition.mes import build as build_mes
 from optpair.acquisition.mes import build_gumbel as build_mes_gumbel
 from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, rmes
+from optpair.acquisition.peak import build as build_peak
+from optpair.acquisition.peak import jes_peak
 from optpair.acquisition.pes import build as build_pes
 from optpair.acquisition.pes import pes
 from optpair.acquisition.pi import build as build_pi
@@ -56,6 +58,7 @@ __all__ = [
     "gibbon",
     "gumbel_maxima",
     "jes",
+    "jes_peak",
     "kg",
     "logei",
     "mean",
@@ -95,6 +98,9 @@ REGISTRY: Mapping[str, Entry] = MappingProxyType(
         "jes": Entry(build_jes, "Joint Entropy Search, truncation by moment matching"),
         "jes-exact": Entry(
             partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature"
+        ),
+        "jes-peak": Entry(
+            build_peak, "Joint Entropy Search that also knows that the slope at x* is zero"
         ),
         "mes": Entry(
             build_mes_gumbel,

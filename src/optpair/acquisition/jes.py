@@ -59,18 +59,29 @@ class JES(Acquisition):
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x), nats."""
-        variance, taken, above = self.conditioned(X)
-        noise = self.posterior.noise[:, None, None]
-        floor = SMALLEST * self.posterior.outputscale[:, None, None]
-        variance_given = jnp.maximum(variance[:, None] - taken, floor)
-        beta = above / jnp.sqrt(variance_given)  # (M3)
-        total = jnp.maximum(variance[:, None], floor) + noise
-        conditioning = -jnp.log1p(-taken / (total + floor)) / 2
-        if self.exact:
-            truncation = exact_gain(beta, variance_given / (variance_given + noise))
-        else:
-            truncation = moment_matched_gain(beta, variance_given, noise)
-        return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)
+        return gain(self.posterior, *self.conditioned(X), exact=self.exact)
+
+
+def gain(
+    posterior: Posterior,
+    variance: Float[Array, "M q"],
+    taken: Float[Array, "M P q"],
+    above: Float[Array, "M P q"],
+    *,
+    exact: bool,
+) -> Float[Array, " q"]:
+    """(M3) to (M5) from s, what a pair takes from it, and f* − m_p."""
+    noise = posterior.noise[:, None, None]
+    floor = SMALLEST * posterior.outputscale[:, None, None]
+    variance_given = jnp.maximum(variance[:, None] - taken, floor)
+    beta = above / jnp.sqrt(variance_given)  # (M3)
+    total = jnp.maximum(variance[:, None], floor) + noise
+    conditioning = -jnp.log1p(-taken / (total + floor)) / 2
+    if exact:
+        truncation = exact_gain(beta, variance_given / (variance_given + noise))
+    else:
+        truncation = moment_matched_gain(beta, variance_given, noise)
+    return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)
 
 
 def build(context: Context, *, exact: bool = False) -> JES:

@@ -150,8 +150,8 @@ def _rows(
 
 def _rivals(posterior: Posterior) -> Float[Array, "M F D"]:
     """The datum with the highest posterior mean, under each set and fantasy."""
-    means = posterior.means(posterior.covariance(posterior.X))
-    return posterior.X[jnp.argmax(jnp.where(posterior.mask, means, -jnp.inf), -1)]
+    means = jnp.where(posterior.mask, posterior.means_at_data(), -jnp.inf)
+    return posterior.X[jnp.argmax(means, -1)]
 
 
 class _Joint(NamedTuple):

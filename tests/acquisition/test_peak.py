@@ -1,0 +1,121 @@
+"""JES with flat optima against dense conditioning, draws, and JES itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optpair.acquisition import jes, jes_peak
+from optpair.acquisition.jes import DELTA
+from optpair.acquisition.peak import SLOPE
+from optpair.cube import Cube
+from optpair.gp import kernels
+from optpair.gp.posterior import Hyperparameters, condition
+from optpair.pairs import OptimalPairs
+
+N, D, P = 8, 2, 4
+RNG = np.random.default_rng(3)
+X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
+SCALE, OUTPUT, NOISE, MEAN = np.array([0.3, 0.7]), 2.0, 0.05, 0.4
+HYPERS = Hyperparameters(SCALE[None], [OUTPUT], [NOISE], [MEAN])
+STARS = OptimalPairs(RNG.uniform(0.1, 0.9, (1, P, D)), Y.max() + RNG.uniform(0.1, 1.0, (1, P)))
+Q = RNG.uniform(size=(6, D))
+KERNELS = ("rbf", "matern52")
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def joint(kernel: str, star: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mean and covariance of (f(Q), f(x*), slopes at x*); slopes by differentiation."""
+
+    def k(x: jax.Array, y: jax.Array) -> jax.Array:
+        return OUTPUT * kernels.correlation(kernel, jnp.sum(((x - y) / SCALE) ** 2))  # type: ignore[arg-type]
+
+    def slope(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jax.grad(k)(x, y) * SCALE
+
+    def bend(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jax.jacfwd(slope, 1)(x, y) * SCALE
+
+    def table(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        rows = jax.vmap(lambda x: jax.vmap(lambda y: k(x, y))(jnp.asarray(B)))(jnp.asarray(A))
+        return np.asarray(rows)
+
+    points = np.concatenate([Q, star[None]])
+    slopes = np.asarray(jax.vmap(lambda y: slope(jnp.asarray(star), y))(jnp.asarray(points))).T
+    own = np.asarray(bend(jnp.asarray(star), jnp.asarray(star)))
+    prior = np.block([[table(points, points), slopes.T], [slopes, own]])
+    at_data = np.asarray(jax.vmap(lambda y: slope(jnp.asarray(star), y))(jnp.asarray(X))).T
+    cross = np.concatenate([table(points, X), at_data])
+    solved = np.linalg.solve(table(X, X) + NOISE * np.eye(N), cross.T)
+    level = np.concatenate([np.full(len(points), MEAN), np.zeros(D)])
+    return level + solved.T @ (Y - MEAN), prior - cross @ solved
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_conditioning_is_that_of_the_joint_normal(kernel: str) -> None:
+    alpha = jes_peak(condition(HYPERS, X, Y, kernel), STARS)
+    variance, taken, above = (np.asarray(v) for v in alpha.conditioned(jnp.asarray(Q)))
+    q = len(Q)
+    for p in range(P):
+        mean, S = joint(kernel, np.asarray(STARS.x)[0, p])
+        V = S[q:, q:] + OUTPUT * np.diag([DELTA] + [SLOPE] * D)
+        wanted = np.concatenate([np.asarray(STARS.f)[0, p : p + 1], np.zeros(D)])
+        weights = np.linalg.solve(V, S[q:, :q])
+        given = mean[:q] + weights.T @ (wanted - mean[q:])
+        np.testing.assert_allclose(variance[0], np.diagonal(S)[:q], rtol=1e-8)
+        lost = np.sum(weights * S[q:, :q], 0)
+        np.testing.assert_allclose(taken[0, p], lost, rtol=1e-6, atol=1e-9)
+        expected = np.asarray(STARS.f)[0, p] - given
+        np.testing.assert_allclose(above[0, p], expected, rtol=0, atol=1e-6)
+
+
+def test_what_is_left_is_what_draws_leave() -> None:
+    """The residual of f(x), regressed on (f(x*), slopes) over draws; 4.5 standard errors."""
+    draws = 40_000
+    alpha = jes_peak(condition(HYPERS, X, Y), STARS)
+    variance, taken, _ = (np.asarray(v) for v in alpha.conditioned(jnp.asarray(Q)))
+    mean, S = joint("matern52", np.asarray(STARS.x)[0, 0])
+    sampled = RNG.multivariate_normal(mean, S, size=draws, method="eigh") - mean
+    q = len(Q)
+    fitted = sampled[:, q:] @ np.linalg.lstsq(sampled[:, q:], sampled[:, :q], rcond=None)[0]
+    left = np.var(sampled[:, :q] - fitted, 0)
+    expected = variance[0] - taken[0, 0]
+    assert np.all(np.abs(left - expected) < 4.5 * expected * np.sqrt(2 / draws) + 1e-4 * OUTPUT)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_without_slopes_it_is_jes(kernel: str) -> None:
+    """In corners, and where all is discrete."""
+    posterior = condition(HYPERS, X, Y, kernel)
+    corners = OptimalPairs(np.round(np.asarray(STARS.x)), STARS.f)
+    np.testing.assert_allclose(
+        jes_peak(posterior, corners)(Q), jes(posterior, corners)(Q), rtol=1e-8, atol=1e-12
+    )
+    ones = np.ones(D)
+    levels = Cube(9 * ones, ones, np.zeros(D, dtype=bool), (0, 1), (0, 1), ())
+    np.testing.assert_allclose(
+        jes_peak(posterior, STARS, cube=levels)(Q), jes(posterior, STARS)(Q), rtol=1e-8, atol=1e-12
+    )
+
+
+def test_a_slope_takes_more() -> None:
+    posterior = condition(HYPERS, X, Y)
+    _, more, _ = jes_peak(posterior, STARS).conditioned(jnp.asarray(Q))
+    _, less, _ = jes(posterior, STARS).conditioned(jnp.asarray(Q))
+    assert np.all(np.asarray(more) > np.asarray(less) - 1e-9)
+    assert np.max(np.asarray(more) - np.asarray(less)) > 0.01 * OUTPUT
+
+
+def test_sets_must_agree() -> None:
+    two = OptimalPairs(np.repeat(STARS.x, 2, 0), np.repeat(STARS.f, 2, 0))
+    with pytest.raises(ValueError, match="sets"):
+        jes_peak(condition(HYPERS, X, Y), two)
