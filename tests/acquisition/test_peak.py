@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from optpair.acquisition import jes, jes_peak
-from optpair.acquisition.jes import DELTA
-from optpair.acquisition.peak import SLOPE
+from optpair.acquisition.peak import SLOPE, VALUE
 from optpair.cube import Cube
 from optpair.gp import kernels
 from optpair.gp.posterior import Hyperparameters, condition
@@ -67,7 +66,7 @@ def test_conditioning_is_that_of_the_joint_normal(kernel: str) -> None:
     q = len(Q)
     for p in range(P):
         mean, S = joint(kernel, np.asarray(STARS.x)[0, p])
-        V = S[q:, q:] + OUTPUT * np.diag([DELTA] + [SLOPE] * D)
+        V = S[q:, q:] + OUTPUT * np.diag([VALUE] + [SLOPE] * D)
         wanted = np.concatenate([np.asarray(STARS.f)[0, p : p + 1], np.zeros(D)])
         weights = np.linalg.solve(V, S[q:, :q])
         given = mean[:q] + weights.T @ (wanted - mean[q:])

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets
-from optpair.acquisition.truncation import exact_gain, moment_matched_gain
+from optpair.acquisition.base import Acquisition, Context, check_sets
+from optpair.acquisition.truncation import pair_gain
 from optpair.gp.posterior import Posterior
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree, static
@@ -59,29 +59,7 @@ class JES(Acquisition):
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x), nats."""
-        return gain(self.posterior, *self.conditioned(X), exact=self.exact)
-
-
-def gain(
-    posterior: Posterior,
-    variance: Float[Array, "M q"],
-    taken: Float[Array, "M P q"],
-    above: Float[Array, "M P q"],
-    *,
-    exact: bool,
-) -> Float[Array, " q"]:
-    """(M3) to (M5) from s, what a pair takes from it, and f* − m_p."""
-    noise = posterior.noise[:, None, None]
-    floor = SMALLEST * posterior.outputscale[:, None, None]
-    variance_given = jnp.maximum(variance[:, None] - taken, floor)
-    beta = above / jnp.sqrt(variance_given)  # (M3)
-    total = jnp.maximum(variance[:, None], floor) + noise
-    conditioning = -jnp.log1p(-taken / (total + floor)) / 2
-    if exact:
-        truncation = exact_gain(beta, variance_given / (variance_given + noise))
-    else:
-        truncation = moment_matched_gain(beta, variance_given, noise)
-    return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)
+        return pair_gain(self.posterior, *self.conditioned(X), exact=self.exact)
 
 
 def build(context: Context, *, exact: bool = False) -> JES:

@@ -24,14 +24,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from optpair.acquisition.base import Acquisition, Context, check_sets
-from optpair.acquisition.jes import DELTA, gain
+from optpair.acquisition.truncation import pair_gain
 from optpair.cube import Cube
 from optpair.gp import derivatives
 from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree
 
-SLOPE = 1e-6  # of the output scale: how exactly a slope is zero
+VALUE, SLOPE = 1e-8, 1e-6  # of the output scale: how exactly f* is met, and a slope is zero
 FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
 
 
@@ -64,7 +64,7 @@ class Peak(Acquisition):
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x), nats."""
-        return gain(self.posterior, *self.conditioned(X), exact=False)
+        return pair_gain(self.posterior, *self.conditioned(X), exact=False)
 
 
 def _rows(
@@ -86,7 +86,7 @@ def _of(posterior: Posterior, stars: OptimalPairs, continuous: Bool[Array, " D"]
     whitened = posterior.whiten(rows.reshape(M, P * J, -1)).reshape(rows.shape)
     prior = derivatives.at_one_point(posterior.kernel, a, D)[:, None, :J, :J]
     prior = prior * (known[..., :, None] & known[..., None, :])
-    softness = jnp.asarray([DELTA] + [SLOPE] * D)
+    softness = jnp.asarray([VALUE] + [SLOPE] * D)
     softness = jnp.where(known, softness, 1.0) * a[:, None, None]
     V = prior - whitened @ jnp.swapaxes(whitened, 2, 3) + softness[..., None] * jnp.eye(J)
     L = inverse_lower(robust_cholesky(V.reshape(-1, J, J))[0]).reshape(V.shape)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -234,7 +235,15 @@ def cold_ask(imported: float, arguments: str) -> None:
 
 
 def _peak() -> float:
-    """The most memory that this process has held, in MB."""
+    """The most memory that this process has held, in MB.
+
+    On Linux not by `getrusage`, which counts what the parent held when this one was started.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        kept = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        if kept:
+            return int(kept[1]) / 2**10
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
