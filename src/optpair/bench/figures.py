@@ -35,6 +35,15 @@ def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[Path
     return drawn
 
 
+def drawn(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
+    """The methods that get a curve: the experiment's own, ours and the peers. All are in tables."""
+    return [
+        name
+        for name in analysis.methods_of(rows, experiment)
+        if name in experiment.methods or name.partition(":")[0] in style.BESIDE
+    ]
+
+
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """A colour a method; variants of one method differ in colour, or in dashes if there are two."""
     plain = [name.partition(":")[0] for name in names]
@@ -50,7 +59,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
     """Means with their errors, and medians, against evaluations: a panel a task."""
     cells = [c for c in experiment.cells if any(row["task"] == c.task for row in rows)]
-    names = analysis.methods_of(rows, experiment)
+    names = drawn(experiment, rows)
     shown = looks(names)
     columns = {1: 1, 2: 2, 4: 2, 9: 3}.get(len(cells), min(len(cells), 4))
     lines = -(-len(cells) // columns)

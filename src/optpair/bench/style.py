@@ -25,6 +25,7 @@ COLOURS = {
     "ei": PINK,
     "logei": PINK,
     "optpair": BLACK,
+    "jes-peak": GOLD,
     "random": GREY,
     "sobol": GREY,
     "optuna-gp": GOLD,
@@ -32,6 +33,8 @@ COLOURS = {
     "botorch-lognei": ORANGE,
     "botorch-jes": GREEN,
 }
+BESIDE = ("optpair", "jes-peak", "optuna-gp", "optuna-tpe", "botorch-lognei", "botorch-jes")
+"""Methods that figures show beside those of the experiment."""
 SERIES = (BLUE, ORANGE, GREEN, PINK, GOLD, SKY, BLACK, GREY)
 DASHES = ("-", (0, (5, 1.5)), (0, (2, 1)), (0, (6, 1.5, 1.5, 1.5)))
 SETTINGS: dict[Any, Any] = {
