@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from optpair.acquisition.truncation import exact_gain, moment_matched_gain
 from optpair.cube import Cube
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
@@ -81,3 +82,25 @@ def check_sets(posterior: Posterior, values: Array | np.ndarray) -> None:
 @compiled()
 def _evaluate(acquisition: Acquisition, X: Float[Array, "q D"]) -> Float[Array, " q"]:
     return screen(acquisition.evaluate, X)
+
+
+def pair_gain(
+    posterior: Posterior,
+    variance: Float[Array, "M q"],
+    taken: Float[Array, "M P q"],
+    above: Float[Array, "M P q"],
+    *,
+    exact: bool,
+) -> Float[Array, " q"]:
+    """(M3) to (M5): the mean gain, in nats, from s, what a pair takes from it, and f* − m_p."""
+    noise = posterior.noise[:, None, None]
+    floor = SMALLEST * posterior.outputscale[:, None, None]
+    variance_given = jnp.maximum(variance[:, None] - taken, floor)
+    beta = above / jnp.sqrt(variance_given)  # (M3)
+    total = jnp.maximum(variance[:, None], floor) + noise
+    conditioning = -jnp.log1p(-taken / (total + floor)) / 2
+    if exact:
+        truncation = exact_gain(beta, variance_given / (variance_given + noise))
+    else:
+        truncation = moment_matched_gain(beta, variance_given, noise)
+    return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)

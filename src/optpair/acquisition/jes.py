@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import Acquisition, Context, check_sets
-from optpair.acquisition.truncation import pair_gain
+from optpair.acquisition.base import Acquisition, Context, check_sets, pair_gain
 from optpair.gp.posterior import Posterior
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree, static

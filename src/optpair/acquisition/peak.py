@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from optpair.acquisition.base import Acquisition, Context, check_sets
-from optpair.acquisition.truncation import pair_gain
+from optpair.acquisition.base import Acquisition, Context, check_sets, pair_gain
 from optpair.cube import Cube
 from optpair.gp import derivatives
 from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky

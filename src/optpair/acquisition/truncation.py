@@ -14,11 +14,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from optpair.acquisition.base import SMALLEST
 from optpair.acquisition.normal import Reals, log_ndtr, lower_tail, truncated_moments
-from optpair.gp.posterior import Posterior
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS  # on [0, 1]
@@ -119,28 +117,6 @@ def exact_gain(beta: Reals, rho2: Reals) -> Reals:
     beta, rho2 = jnp.broadcast_arrays(beta, rho2)
     inside = jnp.clip(rho2, _RHO2_MARGIN, 1 - _RHO2_MARGIN)
     return moment_matched_gain(beta, rho2, 1 - rho2) + _divergence(beta, inside)
-
-
-def pair_gain(
-    posterior: Posterior,
-    variance: Float[Array, "M q"],
-    taken: Float[Array, "M P q"],
-    above: Float[Array, "M P q"],
-    *,
-    exact: bool,
-) -> Float[Array, " q"]:
-    """(M3) to (M5): the mean gain, in nats, from s, what a pair takes from it, and f* − m_p."""
-    noise = posterior.noise[:, None, None]
-    floor = SMALLEST * posterior.outputscale[:, None, None]
-    variance_given = jnp.maximum(variance[:, None] - taken, floor)
-    beta = above / jnp.sqrt(variance_given)  # (M3)
-    total = jnp.maximum(variance[:, None], floor) + noise
-    conditioning = -jnp.log1p(-taken / (total + floor)) / 2
-    if exact:
-        truncation = exact_gain(beta, variance_given / (variance_given + noise))
-    else:
-        truncation = moment_matched_gain(beta, variance_given, noise)
-    return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)
 
 
 def exact_density(z: Reals, beta: Reals, rho2: Reals) -> Reals:
