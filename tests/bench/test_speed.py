@@ -126,4 +126,3 @@ def test_rates_are_those_of_a_computer() -> None:
     rates, single = limits.measure(32, 2), limits.measure(32, 2, "float32")
     for rate in (*vars(rates).values(), *vars(single).values()):
         assert 1e-13 < rate < 1e-6
-    assert single.feature < rates.feature
