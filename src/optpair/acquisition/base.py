@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain
@@ -17,6 +17,7 @@ from optpair.maximize import screen
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree
 
+FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
 SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
 
 
@@ -82,6 +83,11 @@ def check_sets(posterior: Posterior, values: Array | np.ndarray) -> None:
 @compiled()
 def _evaluate(acquisition: Acquisition, X: Float[Array, "q D"]) -> Float[Array, " q"]:
     return screen(acquisition.evaluate, X)
+
+
+def interior(x: Float[Array, "M P D"], continuous: Bool[Array, " D"]) -> Bool[Array, "M P D"]:
+    """The coordinates of optima in which the slope is zero: continuous, and not on a face."""
+    return continuous & (x > FACE) & (x < 1 - FACE)
 
 
 def pair_gain(

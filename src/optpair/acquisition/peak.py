@@ -23,15 +23,14 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from optpair.acquisition.base import Acquisition, Context, check_sets, pair_gain
+from optpair.acquisition.base import Acquisition, Context, check_sets, interior, pair_gain
 from optpair.cube import Cube
 from optpair.gp import derivatives
-from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky
+from optpair.gp.posterior import Posterior, inverse_factor
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree
 
 VALUE, SLOPE = 1e-8, 1e-6  # of the output scale: how exactly f* is met, and a slope is zero
-FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
 
 
 @pytree
@@ -79,7 +78,7 @@ def _of(posterior: Posterior, stars: OptimalPairs, continuous: Bool[Array, " D"]
     x, f = jnp.asarray(stars.x), jnp.asarray(stars.f)
     M, P, D = x.shape
     J, a = 1 + D, posterior.outputscale
-    flat = continuous & (x > FACE) & (x < 1 - FACE)
+    flat = interior(x, continuous)
     known = jnp.concatenate([jnp.ones_like(flat[..., :1]), flat], -1)
     rows = _rows(posterior, x, posterior.X) * posterior.mask * known[..., None]
     whitened = posterior.whiten(rows.reshape(M, P * J, -1)).reshape(rows.shape)
@@ -88,7 +87,7 @@ def _of(posterior: Posterior, stars: OptimalPairs, continuous: Bool[Array, " D"]
     softness = jnp.asarray([VALUE] + [SLOPE] * D)
     softness = jnp.where(known, softness, 1.0) * a[:, None, None]
     V = prior - whitened @ jnp.swapaxes(whitened, 2, 3) + softness[..., None] * jnp.eye(J)
-    L = inverse_lower(robust_cholesky(V.reshape(-1, J, J))[0]).reshape(V.shape)
+    L = inverse_factor(V)
     # With fantasies, pair p belongs to fantasy p.
     expected = jnp.sum(rows * posterior.weights[:, :, None], -1)
     wanted = jnp.concatenate([(f - posterior.mean[:, None])[..., None], jnp.zeros_like(x)], -1)

@@ -42,17 +42,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from optpair.acquisition import orthant
-from optpair.acquisition.base import SMALLEST, Acquisition, Context
+from optpair.acquisition.base import SMALLEST, Acquisition, Context, interior
 from optpair.acquisition.truncation import moment_matched_gain
 from optpair.cube import Cube
 from optpair.gp import derivatives
-from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky
+from optpair.gp.posterior import Posterior, inverse_factor
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree
 
 DELTA = 1e-6  # of the output scale: how exactly a gradient is zero
 SOFTNESS = 1e-8  # of the output scale, the same for the inequalities
-FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
 
 
 class Conditioned(NamedTuple):
@@ -195,16 +194,10 @@ def _reading(free: Bool[Array, "M P D"]) -> Float[Array, "M P J J"]:
     return jnp.asarray(read) * jnp.concatenate([free, free, always], 2)[..., None]
 
 
-def _factor(V: Float[Array, "M P k k"]) -> Float[Array, "M P k k"]:
-    """L⁻¹ of V = LLᵀ, with jitter where V needs it."""
-    k = V.shape[-1]
-    return inverse_lower(robust_cholesky(V.reshape(-1, k, k))[0]).reshape(V.shape)
-
-
 def _of(posterior: Posterior, x: Float[Array, "M P D"], continuous: Bool[Array, " D"]) -> PES:
     """All that does not depend on the query: one EP for every x*, all at once."""
     D = x.shape[-1]
-    free = continuous & (x > FACE) & (x < 1 - FACE)
+    free = interior(x, continuous)
     rival = _rivals(posterior)
     joint, read = _joint(posterior, x, rival), _reading(free)
     mean = jnp.einsum("mpij,mpj->mpi", read, joint.mean)
@@ -213,7 +206,7 @@ def _of(posterior: Posterior, x: Float[Array, "M P D"], continuous: Bool[Array, 
     active = jnp.concatenate([free, jnp.ones_like(free[..., :1])], -1)
 
     # g = 0, or nothing where it does not hold.
-    L_g = _factor(V[:, :, :D, :D] + jnp.where(free, DELTA * a, a)[..., None] * jnp.eye(D))
+    L_g = inverse_factor(V[:, :, :D, :D] + jnp.where(free, DELTA * a, a)[..., None] * jnp.eye(D))
     seen = L_g @ V[:, :, :D, D:]
     pull_g = -jnp.einsum("mpij,mpj->mpi", L_g, mean[..., :D])
     mean = mean[..., D:] + jnp.einsum("mpji,mpj->mpi", seen, pull_g)
@@ -229,7 +222,7 @@ def _of(posterior: Posterior, x: Float[Array, "M P D"], continuous: Bool[Array, 
     sites = orthant.propagate(mean[..., :k], V_w, active)
     root = jnp.sqrt(sites.precision)
     outer = root[..., :, None] * root[..., None, :]
-    L_w = _factor(jnp.eye(k) + outer * V_w)
+    L_w = inverse_factor(jnp.eye(k) + outer * V_w)
     R = L_w * root[..., None, :]
     target = jnp.where(root > 0, sites.shift / jnp.where(root > 0, root, 1.0), 0.0)
     pull_w = jnp.einsum("mpij,mpj->mpi", L_w, target - root * mean[..., :k])

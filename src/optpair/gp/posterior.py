@@ -214,6 +214,12 @@ def inverse_lower(C: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
     return inverse[..., 0, :n, :n]
 
 
+def inverse_factor(V: Float[Array, "*M k k"]) -> Float[Array, "*M k k"]:
+    """L⁻¹ of V = LLᵀ, with jitter where V needs it."""
+    k = V.shape[-1]
+    return inverse_lower(robust_cholesky(V.reshape(-1, k, k))[0]).reshape(V.shape)
+
+
 def _blocks(
     C: Float[Array, "*M n n"], size: int, rows: Iterable[int], columns: Iterable[int]
 ) -> Float[Array, "*M b s s"]:
