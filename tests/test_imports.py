@@ -68,7 +68,8 @@ INSIDE = {
         "derivatives": {"kernels"},
         "priors": {"kernels"},
         "posterior": {"kernels", "priors"},
-        "inference": {"kernels", "priors", "posterior"},
+        "likelihood": {"kernels", "priors", "posterior"},
+        "inference": {"priors", "likelihood"},
         "paths": {"kernels", "priors", "posterior"},
     },
 }
@@ -194,7 +195,7 @@ def test_the_whole_package_is_looked_at() -> None:
         ("runtime.py", "from optpair.cube import Cube"),
         ("gp/paths.py", "from optpair.pairs import OptimalPairs"),
         ("gp/paths.py", "from ..pairs import OptimalPairs"),
-        ("gp/paths.py", "from optpair.gp.inference import Data"),
+        ("gp/paths.py", "from optpair.gp.likelihood import Data"),
         ("gp/kernels.py", "from optpair.gp import posterior"),
         ("gp/kernels.py", "from . import posterior"),
         ("gp/__init__.py", "from optpair.maximize import screen"),

@@ -22,19 +22,21 @@ from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube import Cube
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
-from optpair.gp.inference import MOST_ROWS, Chains, Data, Mixing, Model
+from optpair.gp.inference import MOST_ROWS, Chains, Mixing
+from optpair.gp.likelihood import Data, Model, unpack
 from optpair.gp.mixture import Mixture
 from optpair.gp.paths import Draws
 from optpair.gp.posterior import Hyperparameters, Posterior, check_factor, fit
 from optpair.history import Observations
 from optpair.maximize import Search, sobol
 from optpair.pairs import ANCHORS
+from optpair.programs import one_blas_thread
 from optpair.runtime import Numbers, Stream, double
 from optpair.scaling import Scaling
 from optpair.settings import Settings
 from optpair.stages import Sampled
 
-SMALLEST_SIZE = 32
+SMALLEST_SIZE, SMALL_SIZE = 32, 128
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
@@ -99,12 +101,14 @@ class Pairs(NamedTuple):
 
 
 def padded_size(n: int) -> int:
-    """The number of rows that n observations are padded to: steps of 32, then an eighth or so.
+    """The number of rows that n observations are padded to: 32, 128, then an eighth or so more.
 
-    Few sizes, as each is compiled; but a factorisation costs their cube.
+    Few sizes, as each is compiled; but what is done with them costs up to their square.
     """
-    step = max(SMALLEST_SIZE, _power_below(n) // 4)
-    return max(-(-n // step) * step, SMALLEST_SIZE)
+    if n <= SMALL_SIZE:
+        return SMALLEST_SIZE if n <= SMALLEST_SIZE else SMALL_SIZE
+    step = _power_below(n) // 4
+    return -(-n // step) * step
 
 
 def _power_below(n: int) -> int:
@@ -202,21 +206,20 @@ class Engine:
         return Pairs(best, x, f, max(gain, 0.0), gap)
 
     @double
-    def rehearse(self, rows: int) -> None:
-        """Run each stage once on that many made-up observations: what it needs is compiled."""
+    def rehearse(self, rows: int, recommend: bool = True) -> None:
+        """Go through each compiled stage, with that many made-up observations."""
+        if self.acquisition in CONTROLS:
+            return
         stream, nothing = Stream.of(0), np.zeros((0, self.cube.dimensions))
-        X = np.resize(self._points(stream), (rows, self.cube.dimensions))
-        y = stream.draw().standard_normal(rows)
+        X, y = np.zeros((rows, self.cube.dimensions)), stream.draw().standard_normal(rows)
         observations = Observations(X, y, np.full(rows, np.nan), nothing, nothing)
-        state = State()
-        if self.hyperparameters == "marginal":
-            chains = inference.start_chains(stream, self.settings.sets, self.model)
-            state = State(rows - 1, Scaling(), chains.position, chains)
-        state = self.refresh(stream, state, observations, Info())
-        surrogate = self.condition(state, observations, Info())
+        sets = self.settings.sets if self.hyperparameters == "marginal" else 1
+        theta = inference.start_chains(stream, sets, self.model).position
+        surrogate = self.condition(State(rows, Scaling(), theta), observations, Info())
         sampled = self.sample(stream, surrogate, observations, Info(), self.acquisition)
         self._choose(stream, sampled, surrogate, self.acquisition)
-        self._best(stream, surrogate)
+        if recommend:
+            self._best(stream, surrogate)
 
     def refresh(
         self, stream: Stream, state: State, observations: Observations, info: Info
@@ -256,26 +259,28 @@ class Engine:
         """The posterior, and the chance of success where something failed."""
         scaling = state.scaling
         assert scaling is not None
-        data = self._data(observations, scaling)
+        data, size = self._data(observations, scaling), self._size(observations)
         with info.stage("condition"):
-            known, model = self.hyperparameters, self.model
-            if isinstance(known, Hyperparameters):
-                posterior = fit(known, *data, kernel=model.kernel, columns=model.columns)
-            else:
+            hypers, model = self.hyperparameters, self.model
+            if not isinstance(hypers, Hyperparameters):
                 assert state.theta is not None
-                theta = state.theta[:: _fewer(len(data.y), len(state.theta))]
-                posterior = inference.posterior(theta, data, model=model)
+                theta = state.theta[:: _fewer(size, len(state.theta))]
+                hypers = unpack(theta, model.prior)
+            with one_blas_thread():
+                posterior = fit(
+                    hypers, *data, kernel=model.kernel, columns=model.columns, size=size
+                )
             check_factor(posterior)
             info.jitter = max(info.jitter, float(np.max(np.asarray(posterior.jitter))))
-        success = self._success(data, observations, info)
-        worst = np.min(data.y[data.mask], initial=np.inf)
-        return Surrogate(posterior, success, worst, scaling)
+        success = self._success(observations, info)
+        return Surrogate(posterior, success, np.min(data.y, initial=np.inf), scaling)
 
-    def _success(self, data: Data, observations: Observations, info: Info) -> SuccessChance | None:
+    def _success(self, observations: Observations, info: Info) -> SuccessChance | None:
         if len(observations.failed) == 0:
             return None
         with info.stage("failures"):
-            return fit_success(self.model, data, observations.failed)
+            size = self._size(observations)
+            return fit_success(self.model, observations.X, observations.failed, size)
 
     def sample(
         self,
@@ -367,7 +372,8 @@ class Engine:
         order = np.roll(points, -(asked % DESIGN_POINTS), axis=0)
         new = order[[not _among(x, seen) for x in order]]
         few = (new if len(new) else order)[:16]
-        success = fit_success(self.model, self._data(observations, Scaling()), observations.failed)
+        success = self._success(observations, Info())
+        assert success is not None
         return np.asarray(few[np.argmax(success.evaluate(jnp.asarray(few)))])
 
     def _points(self, stream: Stream) -> Float[np.ndarray, "N D"]:
@@ -376,18 +382,17 @@ class Engine:
         return np.asarray(stages.fill(shift, self.cube, sobol(d, DESIGN_POINTS)))
 
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
-        """Standardised observations, padded with room for what is pending or failed."""
-        n = len(observations.y)
-        more = max(len(observations.pending), len(observations.failed))
-        size = padded_size(max(n + more, self.least))
-        X = np.zeros((size, self.cube.dimensions))
-        y, noise_var = np.zeros(size), np.full(size, np.nan)
-        X[:n], y[:n] = observations.X, scaling.standardise(observations.y)
-        noise_var[:n] = np.maximum(
+        """Standardised observations."""
+        noise_var = np.maximum(
             scaling.variance(observations.noise_var, observations.y),
             self.settings.prior.noise_floor,
         )
-        return Data(X, y, noise_var, np.arange(size) < n)
+        return Data(observations.X, scaling.standardise(observations.y), noise_var)
+
+    def _size(self, observations: Observations) -> int:
+        """The rows that observations are padded to, with room for what is pending or failed."""
+        more = max(len(observations.pending), len(observations.failed))
+        return padded_size(max(len(observations.y) + more, self.least))
 
 
 def _thinned(observations: Observations) -> Observations:

@@ -17,8 +17,9 @@ from jaxtyping import Array, Float
 from optpair.acquisition import Values
 from optpair.acquisition.base import Acquisition
 from optpair.acquisition.normal import log_ndtr
-from optpair.gp.inference import MOST_ROWS, Data, Model, map_fit, posterior
-from optpair.gp.posterior import Posterior
+from optpair.gp.inference import MOST_ROWS, map_fit
+from optpair.gp.likelihood import Data, Model, unpack
+from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import Prior
 from optpair.runtime import pytree, static
 
@@ -42,21 +43,21 @@ class SuccessChance:
         return ndtr(self.standardised(X))
 
 
-def fit_success(model: Model, data: Data, failed: Float[np.ndarray, "m D"]) -> SuccessChance:
-    """The chance of success from padded data: told points, then `failed` in padded rows.
+def fit_success(
+    model: Model, told: Float[np.ndarray, "n D"], failed: Float[np.ndarray, "m D"], size: int
+) -> SuccessChance:
+    """The chance of success, from the points of told and of failed trials.
 
     Of many rows, every k-th says what the hyperparameters are.
     """
-    told = int(np.sum(data.mask))
-    rows = np.arange(told, told + len(failed))
-    X, labels = np.array(data.X), np.zeros(len(data.y))
-    mask = np.array(data.mask)
-    X[rows], labels[rows], mask[rows] = failed, FAILED, True
-    both = Data(X, labels, np.full(len(labels), np.nan), mask)
+    X = np.concatenate([told, failed])
+    labels = np.repeat([0.0, FAILED], [len(told), len(failed)])
+    data = Data(X, labels, np.full(len(X), np.nan))
     model = model._replace(prior=Prior(mean_scale=0.0))
-    k = -(-len(labels) // MOST_ROWS)
-    theta = map_fit(Data(*(rows[::k] for rows in both)), model)
-    return SuccessChance(posterior(theta[None], both, model=model))
+    k = -(-len(X) // MOST_ROWS)
+    theta = map_fit(Data(*(rows[::k] for rows in data)), model)
+    hypers = unpack(theta[None], model.prior)
+    return SuccessChance(fit(hypers, *data, kernel=model.kernel, columns=model.columns, size=size))
 
 
 @pytree

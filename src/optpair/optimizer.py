@@ -19,7 +19,7 @@ from optpair.engine import Best, Engine, Info, Pairs, State, padded_size
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
 from optpair.history import State as TrialState
-from optpair.programs import compile_ahead
+from optpair.programs import compile_ahead, rehearse
 from optpair.runtime import Stream, check_seed, refuse_fork
 from optpair.settings import Settings
 from optpair.space import Space
@@ -200,6 +200,7 @@ class Optimizer:
     @_locked
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told or cancelled."""
+        self._compile_now()
         x, state, info = self._engine.suggest(
             stream(self._seed, SUGGEST, self._asked),
             self._state,
@@ -211,6 +212,15 @@ class Optimizer:
         self._state, self._info, self._asked = state, info, self._asked + 1
         self._compile_ahead()
         return trial
+
+    def _compile_now(self) -> None:
+        """Have what this ask needs compiled, two programs at a time, while its chains start."""
+        told = self._history.count("told")
+        rows = padded_size(told + self._history.count("pending"))
+        if told >= self._engine.initial and rows not in self._compiled:
+            self._compiled.add(rows)
+            work = functools.partial(self._engine.rehearse, rows, recommend=False)
+            rehearse(work, beside=2)
 
     def _compile_ahead(self) -> None:
         """While the trial runs: have the next padded size compiled before it is needed."""

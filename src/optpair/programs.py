@@ -16,7 +16,7 @@ import pickle
 import platform
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from importlib.metadata import version
 from pathlib import Path
@@ -57,26 +57,51 @@ def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
 
 
 class _Here(threading.local):
-    ahead = False  # whether this thread compiles ahead of need
+    ahead = False  # whether this thread only rehearses
+    most = 1  # threads that compile for it
+    beside: tuple[threading.Thread, ...] = ()  # what compiles for it meanwhile
 
 
 _here = _Here()
 
 
-def compile_ahead(work: Callable[[], None]) -> threading.Thread:
-    """Run something in the background for the programs that it compiles.
+def rehearse(work: Callable[[], None], beside: int = 1) -> None:
+    """Go through something for the programs that it calls: in there, each only returns zeros.
 
-    It stops early when the main thread ends: nobody waits for more than one program.
+    They are traced here and compiled meanwhile, by `beside` threads, or here where those are busy.
     """
-
-    def run() -> None:
-        _here.ahead = True
+    _here.ahead, _here.most = True, beside
+    try:
         with contextlib.suppress(Exception):  # the same will be met, and told, where it is needed
             work()
+    finally:
+        _here.ahead = False
 
-    thread = threading.Thread(target=run, name="optpair-compiles-ahead")
+
+def compile_ahead(work: Callable[[], None]) -> threading.Thread:
+    """Rehearse something in the background, compiling two programs at a time.
+
+    It stops early when the main thread ends: nobody waits for more than that.
+    """
+    thread = threading.Thread(target=rehearse, args=(work,), name="optpair-compiles-ahead")
     thread.start()
     return thread
+
+
+def _beside(job: Callable[[], None]) -> None:
+    """Do something in another thread, or here where those are busy."""
+
+    def quietly() -> None:
+        with contextlib.suppress(Exception):  # whoever waits for it is told
+            job()
+
+    busy = [thread for thread in _here.beside if thread.is_alive()]
+    if len(busy) < _here.most:
+        busy.append(threading.Thread(target=quietly, name="optpair-compiles-beside"))
+        busy[-1].start()
+    else:
+        quietly()
+    _here.beside = tuple(busy)
 
 
 def _unwanted() -> bool:
@@ -88,7 +113,14 @@ class _Form(NamedTuple, Generic[R]):
 
     run: Any
     result: Any
-    """What it returns, with 0 for every array."""
+    """What it returns, with a shape for every array."""
+
+
+class _Outline(NamedTuple):
+    """A program that is traced: the shapes it returns, and what is left to do."""
+
+    result: Any
+    finish: Callable[[], None]
 
 
 class Program(Generic[P, R]):
@@ -110,6 +142,8 @@ class Program(Generic[P, R]):
             inlined: R = self._jit(*args, **kwargs)
             return inlined
         leaves = [leaf if hasattr(leaf, "dtype") else np.asarray(leaf) for leaf in leaves]
+        if _here.ahead:
+            return self._rehearsed(leaves, tree, static)
         form = self._form(leaves, tree, static)
         with _running, one_blas_thread():
             outcome: R = form.run(**jax.tree.unflatten(tree, leaves))
@@ -124,38 +158,79 @@ class Program(Generic[P, R]):
 
     def _form(self, leaves: list[Any], tree: Any, static: dict[str, Any]) -> _Form[R]:
         """The form for these shapes; a second thread waits for the first to make it."""
+        key = self._key(leaves, tree, static)
+        form, mine = self._claim(key)
+        if mine:
+            made = self._outline(key, form, jax.tree.unflatten(tree, leaves), static)
+            made.finish()
+        return form.result()
+
+    def _rehearsed(self, leaves: list[Any], tree: Any, static: dict[str, Any]) -> R:
+        """Zeros of the shapes that it returns; it is compiled meanwhile."""
+        key = self._key(leaves, tree, static)
+        form, mine = self._claim(key)
+        if mine:
+            made = self._outline(key, form, jax.tree.unflatten(tree, leaves), static)
+            _beside(made.finish)
+            result = made.result
+        else:
+            result = form.result().result
+        zeros: R = jax.tree.map(lambda shape: np.zeros(shape.shape, shape.dtype), result)
+        return zeros
+
+    def _key(self, leaves: list[Any], tree: Any, static: dict[str, Any]) -> Any:
         shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-        key = (tree, shapes, tuple(static.items()), jnp.result_type(float))
+        return tree, shapes, tuple(static.items()), jnp.result_type(float)
+
+    def _claim(self, key: Any) -> tuple[Future[_Form[R]], bool]:
+        """The form that is made or being made, and whether it is ours to make."""
         found = self._forms.get(key)
         if found is not None:
-            return found.result()
+            return found, False
         with self._lock:
-            if key in self._forms:
-                found = self._forms[key]
-            else:
-                mine = self._forms[key] = Future()
-        if found is not None:
-            return found.result()
-        try:
-            mine.set_result(self._make(key, jax.tree.unflatten(tree, leaves), static))
-        except BaseException as error:
-            del self._forms[key]
-            mine.set_exception(error)
-        return mine.result()
+            mine = key not in self._forms
+            return self._forms.setdefault(key, Future()), mine
 
-    def _make(self, key: Any, arrays: dict[str, Any], static: dict[str, Any]) -> _Form[R]:
-        path = self._path(key)
-        loaded = None if path is None else _load(path, jax.tree.structure(((), arrays)))
-        if loaded is not None:
-            return loaded
-        if _unwanted():
-            raise InterruptedError("the process is about to end")
-        traced = self._jit.trace(**arrays, **static)
-        result = jax.tree.map(lambda shape: 0, traced.out_info)
-        made = _Form(_compile(traced.lower()), result)
-        if path is not None:
-            _keep(path, made)
-        return made
+    def _outline(
+        self, key: Any, form: Future[_Form[R]], arrays: dict[str, Any], static: dict[str, Any]
+    ) -> _Outline:
+        """What it returns, by its file or by tracing it, and the rest of the work."""
+
+        wide = bool(jnp.result_type(float) == jnp.float64)
+
+        def finish() -> None:
+            with self._giving_up(key, form), jax.enable_x64(wide):
+                made = None if kept is None else _loaded(*kept, jax.tree.structure(((), arrays)))
+                new = made is None
+                made = made or _Form(_compile(trace()[1]), result)
+                form.set_result(made)
+            if new and path is not None:
+                _keep(path, made)
+
+        @functools.cache
+        def trace() -> tuple[Any, Any]:
+            if _unwanted():
+                raise InterruptedError("the process is about to end")
+            traced = self._jit.trace(**arrays, **static)
+            return traced.out_info, traced.lower()
+
+        with self._giving_up(key, form):
+            path = self._path(key)
+            kept = None if path is None else _read(path)
+            struct: Any = jax.ShapeDtypeStruct
+            outputs = trace()[0] if kept is None else kept[1]
+            result = jax.tree.map(lambda out: struct(out.shape, out.dtype), outputs)
+        return _Outline(result, finish)
+
+    @contextlib.contextmanager
+    def _giving_up(self, key: Any, form: Future[_Form[R]]) -> Iterator[None]:
+        """After an error: who waits is told, and who comes later tries again."""
+        try:
+            yield
+        except BaseException as error:
+            self._forms.pop(key, None)
+            form.set_exception(error)
+            raise
 
     def _path(self, key: Any) -> Path | None:
         folder = _cache_folder()
@@ -173,15 +248,23 @@ def _compile(lowered: Any) -> Any:
     return lowered.compile()
 
 
-def _load(path: Path, structure: Any) -> _Form[Any] | None:
-    """The program in a file, or None where there is none that can be used."""
+def _read(path: Path) -> tuple[bytes, Any] | None:
+    """A program as it was kept and the shapes it returns, or None where it cannot be used."""
     try:
         payload, result = pickle.loads(path.read_bytes())
-        _start_lapack()
-        return _Form(deserialize_and_load(payload, structure, jax.tree.structure(result)), result)
+        return payload, result
     except FileNotFoundError:
         return None
     except Exception:  # written by something else, or cut short: it is compiled again
+        return None
+
+
+def _loaded(payload: bytes, result: Any, structure: Any) -> _Form[Any] | None:
+    """A kept program, ready to run, or None where it cannot be."""
+    try:
+        _start_lapack()
+        return _Form(deserialize_and_load(payload, structure, jax.tree.structure(result)), result)
+    except Exception:  # by another XLA, in spite of all: it is compiled again
         return None
 
 
@@ -193,7 +276,7 @@ def _start_lapack() -> None:
 
 def _keep(path: Path, form: _Form[Any]) -> None:
     """Write a program, in one atomic step; a disk that refuses costs only time later."""
-    with contextlib.suppress(OSError, pickle.PicklingError, jax.errors.JaxRuntimeError):
+    with contextlib.suppress(Exception):
         payload, _, _ = serialize(form.run)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")

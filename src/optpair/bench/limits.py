@@ -15,14 +15,15 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from optpair.acquisition.truncation import moment_matched_gain
 from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
 from optpair.gp import kernels
 from optpair.gp.inference import LEAPFROGS
 from optpair.gp.paths import cos_sin
-from optpair.gp.posterior import inverse_lower
 from optpair.pairs import ANCHORS, ENDING, GROUPS
+from optpair.programs import one_blas_thread
 from optpair.runtime import double
 from optpair.settings import Settings
 
@@ -34,7 +35,7 @@ class Rates:
     """Seconds an operation."""
 
     product: float  # a multiplication with its addition, in a matrix product
-    factor: float  # one of n³/3 multiplications of a Cholesky factor, and of its inverse
+    factor: float  # the same, in LAPACK's Cholesky factor and the inverse of its matrix
     kernel: float  # an entry of a kernel matrix, from its squared distance
     feature: float  # a cosine with its sine
     gain: float  # a truncation gain
@@ -61,15 +62,25 @@ def measure(rows: int, sets: int, precision: Precision = "float64") -> Rates:
     each = block.size
     return Rates(
         product=_fastest(lambda a, b: a @ b, A, K) / (sets * rows**3),
-        factor=_fastest(lambda K: inverse_lower(jnp.linalg.cholesky(K)), K)
-        / (2 * sets * rows**3 / 3),
+        factor=_factor_rate(np.asarray(K[0], np.float64)),
         kernel=_fastest(lambda r2: kernels.correlation("matern52", r2), block) / each,
         feature=_fastest(lambda t: sum(cos_sin(t)), block) / each,
         gain=_fastest(lambda b: moment_matched_gain(b, b, b), block) / each,
     )
 
 
-def _gram(points: int, others: int, d: int, rates: Rates) -> float:
+def _factor_rate(K: np.ndarray, repeats: int = 30) -> float:
+    """A factor takes n³/3 multiplications, the inverse of the matrix 2n³/3 more."""
+    seconds = []
+    with one_blas_thread():
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            dpotri(dpotrf(K, lower=1)[0], lower=1)
+            seconds.append(time.perf_counter() - begin)
+    return min(seconds) / len(K) ** 3
+
+
+def _gram(points: float, others: int, d: int, rates: Rates) -> float:
     return points * others * (d * rates.product + rates.kernel)
 
 
@@ -83,15 +94,12 @@ def stages(
     rows, M, P, d = padded_size(n), settings.sets, settings.pairs, dimensions
     F, steps = settings.features // 2, settings.steps + 1
 
-    def gram(points: int, others: int) -> float:
-        return _gram(points, others, d, rates)
-
-    likelihood = gram(rows, rows) + rows**3 / 3 * rates.factor
-    # The slope needs the factor's inverse and its product with itself, and each entry once more.
-    slope = likelihood + rows**3 / 3 * (rates.factor + rates.product) + gram(rows, rows)
+    pairs_of_data = _gram(n / 2, n, d, rates)
+    likelihood = pairs_of_data + n**3 / 3 * rates.factor
+    # The slope needs the matrix's inverse, and each pair of points once more.
+    slope = pairs_of_data + n**3 * rates.factor + n**2 / 2 * d * rates.product
     hyperparameters = M * likelihood + settings.moves * (LEAPFROGS + 1) * slope
-
-    condition = M * (gram(rows, rows) + 2 * rows**3 / 3 * rates.factor)
+    condition = M * (pairs_of_data + 2 * n**3 / 3 * rates.factor)
 
     def path(paths: int, rates: Rates) -> float:
         """So many paths of a set at one point."""

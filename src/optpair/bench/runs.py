@@ -146,5 +146,5 @@ def _short(number: float, digits: int = DIGITS) -> float:
 
 def versions() -> dict[str, str]:
     """What a result was made with."""
-    packages = {name: version(name) for name in ("jax", "jaxlib", "blackjax", "numpy", "scipy")}
+    packages = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
     return {"optpair": optpair.__version__, "python": platform.python_version(), **packages}

@@ -1,37 +1,28 @@
 """Hyperparameters from data: marginalised by HMC, or the posterior mode (MAP).
 
-The unconstrained vector of one set is θ = (log ℓ_1..d, log a, log σ², μ/scale), and
-
-    log p(θ | y) = −½ rᵀ(K+Σ)⁻¹r − ½ log|K+Σ| + log prior(θ),    r = y − μ.
-
 M chains run side by side, each contributing its last state. They start where the last refresh left
 them: they are reweighted by what the new data say of them, resampled where those weights are
 uneven (a chain that the data have ruled out would otherwise be stuck), and some of them, copies
 and those that have waited longest first, are moved by a long HMC trajectory. One datum changes the
 posterior little: moving every chain at every ask would be work without an effect. A cold start
 does the same from the prior, letting the data in step by step.
-
-What is done n³ times is compiled; the bookkeeping over a dozen chains is NumPy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import softmax
 
-from optpair.gp.kernels import Kernel
-from optpair.gp.posterior import Hyperparameters, Posterior, fit, gram, gram_of_lower, inverse_lower
+from optpair.gp.likelihood import Data, Densities, Likelihood, Model, Thetas, log_prior
 from optpair.gp.priors import Prior
 from optpair.programs import one_blas_thread
-from optpair.runtime import Numbers, Stream, compiled, double, to_numpy
+from optpair.runtime import Stream
 
 MOST_ROWS = 256  # of more data, hyperparameters are inferred from a part
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
@@ -42,28 +33,6 @@ ANNEALING, SETTLING = 6, 8  # rounds of a cold start: the data are let in, then 
 COLD_GAIN, WARM_GAIN = 1.0, 0.5  # how far the step size moves towards what draws suggest
 OLDEST = 1_000_000  # the age of a copy
 DIVERGENCE = 1000.0  # nats lost on a trajectory that went astray
-
-
-class Data(NamedTuple):
-    """Standardised observations, possibly padded; NaN noise_var means inferred."""
-
-    X: Float[Numbers, "n D"]
-    y: Float[Numbers, " n"]
-    noise_var: Float[Numbers, " n"]
-    mask: Bool[Numbers, " n"]
-
-
-class Model(NamedTuple):
-    """What is compiled in: kernel, prior, and the parameter each column belongs to."""
-
-    kernel: Kernel
-    prior: Prior
-    columns: tuple[int, ...]
-
-    @property
-    def d(self) -> int:
-        """The number of parameters, each with a length scale."""
-        return max(self.columns) + 1
 
 
 @dataclass(frozen=True)
@@ -88,12 +57,13 @@ class Mixing:
     divergences: int
 
     @cached_property
-    @double
     def rhat(self) -> float:
-        """The largest potential scale reduction over the last draws."""
-        from blackjax.diagnostics import potential_scale_reduction
-
-        return float(jnp.max(potential_scale_reduction(self.recent, chain_axis=0, sample_axis=1)))
+        """The largest potential scale reduction over the last draws, Gelman and Rubin's √(V/W)."""
+        draws = self.recent.shape[1]
+        within = np.mean(np.var(self.recent, axis=1, ddof=1), axis=0)
+        between = np.var(np.mean(self.recent, axis=1), axis=0, ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.max(np.sqrt((draws - 1) / draws + between / within)))
 
     @property
     def mixed(self) -> bool:
@@ -101,129 +71,47 @@ class Mixing:
         return self.rhat < 1.2 and self.divergences <= 1
 
 
-@jax.custom_vjp
-def gaussian_log_density(K: Float[Array, "n n"], r: Float[Array, " n"]) -> Float[Array, ""]:
-    """−½ rᵀK⁻¹r − ½ log|K|, with the closed-form gradient ½(ααᵀ − K⁻¹), α = K⁻¹r."""
-    return _gaussian_forward(K, r)[0]
-
-
-def _gaussian_forward(K: Array, r: Array) -> tuple[Array, tuple[Array, Array]]:
-    C = jnp.linalg.cholesky(K)
-    inverse = inverse_lower(C)
-    white = inverse @ r
-    value = -jnp.sum(white**2) / 2 - jnp.sum(jnp.log(jnp.diagonal(C)))
-    return value, (inverse, white @ inverse)
-
-
-def _gaussian_backward(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
-    inverse, alpha = saved
-    return g / 2 * (jnp.outer(alpha, alpha) - gram_of_lower(inverse)), -g * alpha
-
-
-gaussian_log_density.defvjp(_gaussian_forward, _gaussian_backward)
-
-
-def unpack(theta: Float[Array, "*M k"], prior: Prior) -> Hyperparameters:
-    """θ → hyperparameters; the noise has a floor."""
-    return Hyperparameters(
-        lengthscale=jnp.exp(theta[..., :-3]),
-        outputscale=jnp.exp(theta[..., -3]),
-        noise=prior.noise_floor + jnp.exp(theta[..., -2]),
-        mean=prior.mean_scale * theta[..., -1],
-    )
-
-
-@compiled("model")
-def posterior(theta: Float[Numbers, "M k"], data: Data, *, model: Model) -> Posterior:
-    """The posterior under each of M unconstrained vectors."""
-    hypers = unpack(jnp.asarray(theta), model.prior)
-    return fit(hypers, *data, kernel=model.kernel, columns=model.columns)
-
-
-def log_prior(theta: Float[Array, " k"], prior: Prior) -> Float[Array, ""]:
-    """log prior(θ), up to a constant."""
-    d = theta.shape[-1] - 3
-    return (
-        jnp.sum(prior.lengthscale.log_density(theta[:-3], d))
-        + prior.outputscale.log_density(theta[-3], d)
-        + prior.noise.log_density(theta[-2], d)
-        - theta[-1] ** 2 / 2
-    )
-
-
-def log_posterior(
-    theta: Float[Array, " k"], data: Data, model: Model, temper: Float[Numbers, ""] | float = 1.0
-) -> Float[Array, ""]:
-    """log p(θ | y), up to a constant, the likelihood to the power `temper`; −inf if not finite."""
-    hypers = unpack(theta[None], model.prior)
-    inferred, outputscale = jnp.asarray(hypers.noise), jnp.asarray(hypers.outputscale)
-    noises = jnp.where(jnp.isfinite(data.noise_var), data.noise_var, inferred[:, None])
-    scale = jnp.asarray(hypers.lengthscale)[:, np.asarray(model.columns)]
-    K = gram(model.kernel, scale, outputscale, noises, data.X, data.mask)
-    r = jnp.where(data.mask, data.y - jnp.asarray(hypers.mean)[0], 0.0)
-    value = temper * gaussian_log_density(K[0], r) + log_prior(theta, model.prior)
-    return jnp.where(jnp.isfinite(value), value, -jnp.inf)
-
-
-@compiled("model")
-def _densities(
-    position: Float[Numbers, "M k"], data: Data, temper: Float[Numbers, ""], *, model: Model
-) -> Float[Array, " M"]:
-    return jax.vmap(lambda theta: log_posterior(theta, data, model, temper))(position)
-
-
 class Moved(NamedTuple):
-    """The end of one HMC transition of each of B chains."""
+    """The ends of one HMC transition of each of B chains."""
 
-    position: Float[Array, "B k"]
-    log_density: Float[Array, " B"]
-    acceptance: Float[Array, " B"]  # probability
-    divergent: Bool[Array, " B"]
+    position: Thetas
+    log_density: Densities
+    acceptance: Densities  # probabilities
+    divergent: Bool[np.ndarray, " B"]
 
 
-@compiled("model")
 def _move(
-    position: Float[Numbers, "B k"],
-    momentum: Float[Numbers, "B k"],
-    coin: Float[Numbers, " B"],
-    step: Float[Numbers, " B"],
-    inverse_mass: Float[Numbers, " k"],
-    data: Data,
-    temper: Float[Numbers, ""],
-    *,
-    model: Model,
+    likelihood: Likelihood,
+    theta: Thetas,
+    momentum: Thetas,
+    coin: Densities,
+    step: Densities,
+    inverse_mass: Float[np.ndarray, " k"],
+    power: float,
 ) -> Moved:
-    """One HMC transition of each chain; `momentum` and `coin` are standard normal and uniform.
+    """One HMC transition of each chain; `momentum` and `coin` are standard normal and uniform."""
 
-    BlackJAX is imported to trace this: a process that loads it compiled does without.
-    """
-    from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
-    from blackjax.mcmc.metrics import gaussian_euclidean
-    from blackjax.mcmc.trajectory import static_integration
+    def energy(value: np.ndarray, p: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sum(inverse_mass * p**2, axis=1) / 2 - value)
 
-    def density(theta: Array) -> Array:
-        return log_posterior(theta, data, model, temper)
-
-    kinetic_energy = gaussian_euclidean(inverse_mass).kinetic_energy
-    integrate = static_integration(velocity_verlet(density, kinetic_energy))
-
-    def move(theta: Any, momentum: Any, coin: Any, step: Any) -> Moved:
-        value, slope = jax.value_and_grad(density)(theta)
-        start = IntegratorState(theta, momentum / jnp.sqrt(inverse_mass), value, slope)
-        end = integrate(start, step, LEAPFROGS)
-        gained = (end.logdensity - kinetic_energy(end.momentum)) - (
-            value - kinetic_energy(start.momentum)
-        )
-        gained = jnp.where(jnp.isnan(gained), -jnp.inf, gained)
-        accepted = jnp.log(coin) < gained
-        return Moved(
-            jnp.where(accepted, end.position, theta),
-            jnp.where(accepted, end.logdensity, value),
-            jnp.minimum(jnp.exp(gained), 1.0),
-            gained < -DIVERGENCE,
-        )
-
-    return jax.vmap(move)(position, momentum, coin, step)
+    value, slope = likelihood.slope(theta, power)
+    h, p = step[:, None], momentum / np.sqrt(inverse_mass)
+    x, there, before = theta, value, energy(value, p)
+    p = p + h / 2 * slope
+    for i in range(LEAPFROGS):
+        x = x + h * inverse_mass * p
+        there, slope = likelihood.slope(x, power)
+        p = p + (h if i < LEAPFROGS - 1 else h / 2) * slope
+    with np.errstate(invalid="ignore"):
+        gained = before - energy(there, p)
+    gained = np.where(np.isnan(gained), -np.inf, gained)
+    accepted = np.log(coin) < gained
+    return Moved(
+        np.where(accepted[:, None], x, theta),
+        np.where(accepted, there, value),
+        np.exp(np.minimum(gained, 0.0)),
+        gained < -DIVERGENCE,
+    )
 
 
 def start_chains(stream: Stream, sets: int, model: Model) -> Chains:
@@ -281,8 +169,10 @@ def refresh(
     gain: float = WARM_GAIN,
 ) -> tuple[Chains, Mixing]:
     """Reweight and resample the chains for the data, move `moves` of them by HMC, then adapt."""
-    chains, effective = _reweigh(stream.child(0), chains, data, np.ones(()), model)
-    chains, rate, lost = _moved(stream.child(1), chains, data, np.ones(()), model, moves, gain)
+    with one_blas_thread():
+        likelihood = Likelihood(data, model)
+        chains, effective = _reweigh(stream.child(0), chains, likelihood)
+        chains, rate, lost = _moved(stream.child(1), chains, likelihood, moves, gain)
     return chains, Mixing(chains.recent, effective, rate, lost)
 
 
@@ -294,39 +184,39 @@ def cold_start(
     The data are let in by and by: the likelihood's power grows to 1, then all chains move on.
     """
     chains = start_chains(stream.child(0), sets, model)
-    prior = np.asarray(_densities(chains.position, data, np.zeros(()), model=model))
-    chains = replace(chains, log_density=prior)
+    chains = replace(chains, log_density=log_prior(chains.position, model.prior)[0])
     turns = -(-sets // moves)
-    for i in range(ANNEALING + SETTLING):
-        power = np.asarray(min((i + 1) / ANNEALING, 1.0) ** 2)
-        gain = (COLD_GAIN if i < ANNEALING else WARM_GAIN) / turns
-        if i < ANNEALING:
-            chains, effective = _reweigh(stream.child(i + 1, 0), chains, data, power, model)
-        ended = []
-        for turn in range(turns):
-            of_turn = stream.child(i + 1, 1 + turn)
-            chains, rate, lost = _moved(of_turn, chains, data, power, model, moves, gain)
-            ended.append((rate, lost))
+    with one_blas_thread():
+        likelihood = Likelihood(data, model)
+        for i in range(ANNEALING + SETTLING):
+            power = min((i + 1) / ANNEALING, 1.0) ** 2
+            gain = (COLD_GAIN if i < ANNEALING else WARM_GAIN) / turns
+            if i < ANNEALING:
+                chains, effective = _reweigh(stream.child(i + 1, 0), chains, likelihood, power)
+            ended = []
+            for turn in range(turns):
+                of_turn = stream.child(i + 1, 1 + turn)
+                chains, rate, lost = _moved(of_turn, chains, likelihood, moves, gain, power)
+                ended.append((rate, lost))
     rates, losses = zip(*ended, strict=True)
     return chains, Mixing(chains.recent, effective, float(np.mean(rates)), sum(losses))
 
 
 def _reweigh(
-    stream: Stream, chains: Chains, data: Data, power: np.ndarray, model: Model
+    stream: Stream, chains: Chains, likelihood: Likelihood, power: float = 1.0
 ) -> tuple[Chains, float]:
     """Bring the chains' densities up to date, and resample where they fell apart."""
-    density = np.asarray(_densities(chains.position, data, power, model=model))
+    density = likelihood.density(chains.position, power)
     return resample(stream.draw().uniform(), chains, density)
 
 
 def _moved(
     stream: Stream,
     chains: Chains,
-    data: Data,
-    power: np.ndarray,
-    model: Model,
+    likelihood: Likelihood,
     moves: int,
     gain: float,
+    power: float = 1.0,
 ) -> tuple[Chains, float, int]:
     """Move the chains that waited longest; adapt the step size, and the mass to their spread.
 
@@ -339,7 +229,7 @@ def _moved(
     momentum = rng.standard_normal((len(who), chains.position.shape[1]))
     coins = rng.uniform(size=len(who))
     start, mass = chains.position[who], chains.inverse_mass
-    moved = to_numpy(_move(start, momentum, coins, steps, mass, data, power, model=model))
+    moved = _move(likelihood, start, momentum, coins, steps, mass, power)
     position, log_density, age = chains.position.copy(), chains.log_density.copy(), chains.age + 1
     position[who], log_density[who], age[who] = moved.position, moved.log_density, 0
     recent = np.concatenate([chains.recent[:, 1:], position[:, None]], axis=1)
@@ -374,12 +264,6 @@ def rescale(chains: Chains, shift: tuple[float, float], prior: Prior) -> Chains 
     )
 
 
-@compiled("model")
-def _negative(theta: Array, data: Data, *, model: Model) -> tuple[Array, Array]:
-    value, slope = jax.value_and_grad(log_posterior)(theta, data, model)
-    return -value, -slope
-
-
 def map_fit(
     data: Data, model: Model, start: Float[np.ndarray, " k"] | None = None
 ) -> Float[np.ndarray, " k"]:
@@ -388,14 +272,14 @@ def map_fit(
     starts = [] if start is None else [np.asarray(start)]
     for shift in (-1.0, 0.0):
         lengths = prior.lengthscale.start(np.full(d, shift), d)
-        rest = [float(p.start(np.zeros(()), d)) for p in (prior.outputscale, prior.noise)]
-        starts.append(np.concatenate([lengths, rest, [0.0]]))
+        rest = [p.start(np.zeros(1), d) for p in (prior.outputscale, prior.noise)]
+        starts.append(np.concatenate([lengths, *rest, [0.0]]))
+
+    likelihood = Likelihood(data, model)
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = _negative(jnp.asarray(theta), data, model=model)
-        if not np.isfinite(value):
-            return 1e10, np.zeros_like(theta)
-        return float(value), np.asarray(slope)
+        value, slope = likelihood.slope(theta[None])
+        return (-float(value[0]), -slope[0]) if np.isfinite(value[0]) else (1e10, slope[0])
 
     with one_blas_thread():
         fits = [

@@ -14,10 +14,11 @@ would give NaN or zero.
 
 from __future__ import annotations
 
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from optpair.runtime import Numbers
@@ -33,10 +34,18 @@ def check_kernel(name: str) -> Kernel:
     return cast(Kernel, name)
 
 
+def _matern52_terms(r2: Any) -> tuple[Any, Any, Any]:
+    """h and its first two derivatives in r²; d⁴k/dx⁴ = 25 at r = 0. Of NumPy or JAX arrays."""
+    xp = np if isinstance(r2, np.ndarray) else jnp
+    r = SQRT5 * xp.sqrt(r2)
+    e = xp.exp(-r)
+    return (1 + r + r * r / 3) * e, -5 / 6 * (1 + r) * e, 25 / 12 * e
+
+
 @jax.custom_jvp
 def _matern52_second(r2: Float[Array, ...]) -> Float[Array, ...]:
-    """Second derivative of h in r²: (25/12) exp(−√5 r), so that d⁴k/dx⁴ = 25 at r = 0."""
-    return 25 / 12 * jnp.exp(-SQRT5 * jnp.sqrt(r2))
+    second: Array = _matern52_terms(r2)[2]
+    return second
 
 
 @_matern52_second.defjvp
@@ -54,9 +63,8 @@ def _matern52_second_jvp(
 
 @jax.custom_jvp
 def _matern52_first(r2: Float[Array, ...]) -> Float[Array, ...]:
-    """First derivative of h in r²: −(5/6) (1 + √5 r) exp(−√5 r)."""
-    r = SQRT5 * jnp.sqrt(r2)
-    return -5 / 6 * (1 + r) * jnp.exp(-r)
+    first: Array = _matern52_terms(r2)[1]
+    return first
 
 
 @_matern52_first.defjvp
@@ -69,8 +77,8 @@ def _matern52_first_jvp(
 
 @jax.custom_jvp
 def _matern52(r2: Float[Array, ...]) -> Float[Array, ...]:
-    r = SQRT5 * jnp.sqrt(r2)
-    return (1 + r + r * r / 3) * jnp.exp(-r)
+    h: Array = _matern52_terms(r2)[0]
+    return h
 
 
 @_matern52.defjvp
@@ -94,6 +102,16 @@ def correlation_derivatives(
         return _matern52(r2), _matern52_first(r2), _matern52_second(r2)
     h = jnp.exp(-r2 / 2)
     return h, -h / 2, h / 4
+
+
+def correlation_and_slope(
+    kernel: Kernel, r2: Float[np.ndarray, ...]
+) -> tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]:
+    """h(r²) and h′(r²) of NumPy arrays."""
+    if kernel == "matern52":
+        return _matern52_terms(r2)[:2]
+    h = np.exp(-r2 / 2)
+    return h, -h / 2
 
 
 def squared_distance(

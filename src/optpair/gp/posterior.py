@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.spatial.distance import pdist, squareform
 
 from optpair.gp import kernels
 from optpair.gp.kernels import Kernel, check_kernel
@@ -28,6 +31,7 @@ from optpair.runtime import Numbers, compiled, double, pytree, static
 Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
 SMALL_BLOCK = 32
 STRIP, STRIPS = 64, 4  # rows at least, and how many at most
+ROUND_OFF = 4 * float(np.finfo(np.float64).eps)  # of the diagonal, a row: no pivot is smaller
 JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
@@ -165,7 +169,7 @@ def robust_cholesky(
     ladder = jnp.asarray(JITTERS)
     n = K.shape[-1]
     diagonal = jnp.diagonal(K, axis1=-2, axis2=-1)
-    least = 4 * n * np.finfo(np.float64).eps * diagonal  # a smaller pivot is round-off
+    least = ROUND_OFF * n * diagonal
 
     def factor(rung: Array) -> tuple[Array, Array]:
         C = jnp.linalg.cholesky(K + (ladder[rung][:, None] * diagonal)[:, None] * jnp.eye(n))
@@ -228,21 +232,6 @@ def _blocks(
     return jnp.stack([C[..., i : i + size, j : j + size] for i, j in places], axis=-3)
 
 
-def gram_of_lower(L: Float[Array, "*M n n"]) -> Float[Array, "*M n n"]:
-    """LᵀL of a lower triangular L, halves at a time: half the products meet only zeros.
-
-    [A 0; B D]ᵀ[A 0; B D] = [AᵀA + BᵀB  BᵀD; DᵀB  DᵀD]
-    """
-    n = L.shape[-1]
-    if n <= SMALL_BLOCK:
-        return jnp.swapaxes(L, -1, -2) @ L
-    half = n // 2
-    A, B, D = L[..., :half, :half], L[..., half:, :half], L[..., half:, half:]
-    corner = jnp.swapaxes(B, -1, -2) @ D
-    first = gram_of_lower(A) + jnp.swapaxes(B, -1, -2) @ B
-    return jnp.block([[first, corner], [jnp.swapaxes(corner, -1, -2), gram_of_lower(D)]])
-
-
 def gram(
     kernel: Kernel,
     scale: Float[Array, "M D"],
@@ -257,55 +246,60 @@ def gram(
     return K + jnp.where(mask, noise_var, 1.0)[:, None, :] * jnp.eye(len(mask))
 
 
-@compiled("kernel", "columns")
 def fit(
     hypers: Hyperparameters,
-    X: Float[Numbers, "n D"],
-    y: Float[Numbers, " n"],
-    noise_var: Float[Numbers, " n"],
-    mask: Bool[Numbers, " n"],
+    X: Float[np.ndarray, "n D"],
+    y: Float[np.ndarray, " n"],
+    noise_var: Float[np.ndarray, " n"],
     *,
     kernel: Kernel,
     columns: tuple[int, ...],
+    size: int | None = None,
 ) -> Posterior:
-    """The posterior from arrays that may be padded; NaN in `noise_var` means inferred noise.
+    """The posterior, padded to `size` rows; NaN in `noise_var` means inferred noise.
 
     `columns[c]` is the parameter whose length scale column c has. The noise of a future query is
     the inferred one or, where every observation's is known, their median.
     """
-    scale = jnp.asarray(hypers.lengthscale)[:, np.asarray(columns)]
-    outputscale, mean = jnp.asarray(hypers.outputscale), jnp.asarray(hypers.mean)
-    inferred = jnp.asarray(hypers.noise)
-    given = jnp.asarray(mask) & jnp.isfinite(noise_var)
-    noises = jnp.where(given, noise_var, inferred[:, None])
-    known = jnp.any(mask) & jnp.all(given | ~mask)
-    noise = jnp.where(known, _median(jnp.asarray(noise_var), given), inferred)
-
-    C, jitter = robust_cholesky(gram(kernel, scale, outputscale, noises, X, mask))
-    inverse = inverse_lower(C)
-    residual = jnp.where(mask, y - mean[:, None], 0.0)[:, None, :]
-    posterior = Posterior(
-        scale,
-        outputscale,
-        mean,
-        noise,
-        jnp.asarray(X),
-        jnp.asarray(mask),
-        noises,
-        residual,
-        inverse,
-        residual,
-        jitter,
-        kernel,
-    )
-    return _solve(posterior)
+    n, M = len(y), hypers.sets
+    scale = np.asarray(hypers.lengthscale)[:, np.asarray(columns)]
+    outputscale, mean = np.asarray(hypers.outputscale), np.asarray(hypers.mean)
+    inferred, given = np.asarray(hypers.noise), np.isfinite(noise_var)
+    noise = np.full(M, np.median(noise_var)) if n and given.all() else inferred
+    rows = n if size is None else size
+    points, noises = np.zeros((rows, X.shape[1])), np.repeat(inferred[:, None], rows, axis=1)
+    points[:n], noises[:, :n] = X, np.where(given, noise_var, inferred[:, None])
+    inverse, jitter = np.repeat(np.eye(rows)[None], M, axis=0), np.zeros(M)
+    residual, weights = np.zeros((2, M, 1, rows))
+    residual[:, 0, :n] = y - mean[:, None]
+    for m in range(M if n else 0):
+        h, _ = kernels.correlation_and_slope(kernel, pdist(X / scale[m], "sqeuclidean"))
+        K = square(outputscale[m] * h, outputscale[m] + noises[m, :n])
+        inverse[m, :n, :n], jitter[m] = _invert_factor(K)
+        weights[m, 0] = (inverse[m] @ residual[m, 0]) @ inverse[m]
+    data = (points, np.arange(rows) < n, noises, residual, inverse, weights, jitter)
+    fields: Any = (*jax.device_put((scale, outputscale, mean, noise, *data)), kernel)
+    return Posterior(*fields)
 
 
-def _median(values: Float[Array, " n"], among: Bool[Array, " n"]) -> Float[Array, ""]:
-    """The median of some values. By argsort: compiled code that sorts values cannot be kept."""
-    ordered = values[jnp.argsort(jnp.where(among, values, jnp.inf))]
-    count = jnp.maximum(jnp.sum(among), 1)
-    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+def square(
+    pairs: Float[np.ndarray, " p"], diagonal: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "n n"]:
+    """The symmetric matrix with these entries for pairs, in pdist's order, and this diagonal."""
+    n = len(diagonal)
+    matrix = squareform(pairs, checks=False) if n > 1 else np.zeros((n, n))
+    matrix.flat[:: n + 1] = diagonal
+    return matrix
+
+
+def _invert_factor(K: Float[np.ndarray, "n n"]) -> tuple[Float[np.ndarray, "n n"], float]:
+    """C⁻¹ of K = CCᵀ, and the first relative jitter on the ladder that allows it; NaN if none."""
+    diagonal = np.diagonal(K)
+    for jitter in JITTERS:
+        C, failed = dpotrf(K + np.diag(jitter * diagonal), lower=1)
+        if not failed and np.all(np.diagonal(C) ** 2 > ROUND_OFF * len(K) * diagonal):
+            return dtrtri(C, lower=1, overwrite_c=1)[0], jitter
+    return np.full_like(K, np.nan), jitter
 
 
 def _solve(posterior: Posterior) -> Posterior:
@@ -374,11 +368,10 @@ def condition(
     if np.any(noises < 0):
         raise ValueError(f"noise_var must not be negative, as {np.nanmin(noises):g} is")
     posterior = fit(
-        jax.tree.map(jnp.asarray, hypers),
-        points,
-        jnp.asarray(values),
-        jnp.asarray(noises),
-        jnp.ones(len(points), dtype=bool),
+        hypers,
+        np.asarray(points),
+        values,
+        noises,
         kernel=check_kernel(kernel),
         columns=tuple(range(d)),
     )

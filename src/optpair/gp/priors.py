@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.special import ndtr
+
+Logs = Float[np.ndarray, "..."]
 
 NOISE_FLOOR = 1e-6  # of the variance of y: a noiseless objective keeps finite gains
 
@@ -33,11 +34,15 @@ class LogNormal:
     def __post_init__(self) -> None:
         _check(self, loc=False, scale=True)
 
-    def log_density(self, log_x: Float[Array, ...], d: int) -> Float[Array, ...]:
+    def log_density(self, log_x: Logs, d: int) -> Logs:
         """Density of log x, up to a constant."""
         return -(((log_x - self._loc(d)) / self.scale) ** 2) / 2
 
-    def start(self, normal: Float[np.ndarray, ...], d: int) -> Float[np.ndarray, ...]:
+    def slope(self, log_x: Logs, d: int) -> Logs:
+        """The derivative of the log density."""
+        return (self._loc(d) - log_x) / self.scale**2
+
+    def start(self, normal: Logs, d: int) -> Logs:
         """log x at the given number of standard deviations from the centre."""
         return self._loc(d) + self.scale * normal
 
@@ -55,11 +60,15 @@ class Gamma:
     def __post_init__(self) -> None:
         _check(self, shape=True, rate=True)
 
-    def log_density(self, log_x: Float[Array, ...], d: int) -> Float[Array, ...]:
+    def log_density(self, log_x: Logs, d: int) -> Logs:
         """Density of log x, up to a constant: shape·log x − rate·x."""
-        return self.shape * log_x - self.rate * jnp.exp(log_x)
+        return np.asarray(self.shape * log_x - self.rate * np.exp(log_x))
 
-    def start(self, normal: Float[np.ndarray, ...], d: int) -> Float[np.ndarray, ...]:
+    def slope(self, log_x: Logs, d: int) -> Logs:
+        """The derivative of the log density."""
+        return np.asarray(self.shape - self.rate * np.exp(log_x))
+
+    def start(self, normal: Logs, d: int) -> Logs:
         """log x near the centre, by the delta method."""
         return math.log(self.shape / self.rate) + normal / math.sqrt(self.shape)
 
@@ -77,20 +86,26 @@ class LogUniform:
         if not self.low < self.high:
             raise ValueError(f"low must be below high, not {self.low} and {self.high}")
 
-    def log_density(self, log_x: Float[Array, ...], d: int) -> Float[Array, ...]:
+    def log_density(self, log_x: Logs, d: int) -> Logs:
         """Density of log x, up to a constant: flat inside, falling fast outside."""
-        below = jnp.maximum(math.log(self.low) - log_x, 0.0)
-        above = jnp.maximum(log_x - math.log(self.high), 0.0)
-        return -(((below + above) / self.edge) ** 2) / 2
+        return -((self._outside(log_x) / self.edge) ** 2) / 2
 
-    def start(self, normal: Float[np.ndarray, ...], d: int) -> Float[np.ndarray, ...]:
+    def slope(self, log_x: Logs, d: int) -> Logs:
+        """The derivative of the log density."""
+        return -self._outside(log_x) / self.edge**2
+
+    def _outside(self, log_x: Logs) -> Logs:
+        """How far above the range, or minus how far below."""
+        return np.asarray(log_x - np.clip(log_x, math.log(self.low), math.log(self.high)))
+
+    def start(self, normal: Logs, d: int) -> Logs:
         """log x spread over the range."""
         low, high = math.log(self.low), math.log(self.high)
         return np.asarray(low + (high - low) * ndtr(normal))
 
 
 def _check(density: object, **positive: bool) -> None:
-    """Numbers that a density can be made of, or an error that names the one that is not."""
+    """Logs that a density can be made of, or an error that names the one that is not."""
     for name, above_zero in positive.items():
         value = getattr(density, name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
