@@ -33,7 +33,7 @@ MODES: dict[str, tuple[Any, str]] = {
     "given": (KNOWN, "rbf"),
 }
 NOISE_VAR = 0.04
-REPEAT = {"mes", "mes-paths", "mean"}  # may ask for what is pending: the page on them says why
+REPEAT = {"mes", "mes-paths", "pi", "ts", "mean"}  # may ask for what is pending; the docs say why
 SEED = 2  # whose first coin says exploit, and whose second does not
 
 
