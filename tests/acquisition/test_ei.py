@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -11,28 +10,29 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from acquisition_cases import (
+    HYPERS,
+    KERNELS,
+    PENDING,
+    D,
+    M,
+    N,
+    X,
+    Y,
+    grown,
+    one_set,
+    padded,
+    slopes,
+    source,
+    textbook,
+)
 from optpair.acquisition import ei, logei, nei
-from optpair.acquisition.ei import EI, _redrawn
-from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
+from optpair.acquisition.ei import _redrawn
+from optpair.gp.posterior import Hyperparameters, Posterior, condition
 from optpair.runtime import make_key
 
-KERNELS = ("rbf", "matern52")
-N, D, M, SIZE = 8, 2, 3, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def closed_form(mean: np.ndarray, variance: np.ndarray, incumbent: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ def closed_form(mean: np.ndarray, variance: np.ndarray, incumbent: np.ndarray) -
 def test_each_set_has_the_closed_form(kernel: str) -> None:
     """Over the best posterior mean among the data, not the best noisy value."""
     for m in range(M):
-        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        own = one_set(m)
         posterior = condition(own, X, Y, kernel)
         mean, variance = posterior.predict(Q)
         incumbent = posterior.predict(X)[0].max()
@@ -81,18 +81,8 @@ def test_slope_against_central_differences(kernel: str) -> None:
     # Data are among the points. step²/6·α‴ is about 1e-8 at these length scales; where log EI is
     # as low as −100 its own round-off, eps·100/step, is as large.
     alpha = logei(condition(HYPERS, X, Y, kernel))
-    step = np.finfo(float).eps ** (1 / 3)
-    value = jax.jit(EI.evaluate)
-
-    @jax.jit
-    def slope(alpha: EI, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
-
-    for direction in np.eye(D):
-        ends = [np.asarray(value(alpha, jnp.asarray(Q + s * step * direction))) for s in (1, -1)]
-        exact = slope(alpha, jnp.asarray(Q), jnp.asarray(direction))
-        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-5)
+    exact, numeric = slopes(alpha, Q)
+    np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-5)
 
 
 def test_hopeless_points_keep_their_order() -> None:
@@ -108,27 +98,17 @@ def test_hopeless_points_keep_their_order() -> None:
 
 def test_padding_and_pending_points() -> None:
     """Fantasies have incumbents of their own, the pending point among the candidates for it."""
-    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, np.nan)
-    rows[:N], values[:N] = X, Y
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-    np.testing.assert_allclose(logei(wide)(Q), logei(condition(HYPERS, X, Y))(Q), rtol=1e-8)
+    np.testing.assert_allclose(logei(padded())(Q), logei(condition(HYPERS, X, Y))(Q), rtol=1e-8)
     fantasies = np.random.default_rng(2).normal(size=(M, 4)) * 3
-    x = np.array([0.35, 0.85])
-    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(fantasies))
-    seen = np.concatenate([X, [x]])
+    seen = np.concatenate([X, [PENDING]])
     each = np.empty((M, 4, len(Q)))
     for p in range(4):
         for m in range(M):
-            own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+            own = one_set(m)
             posterior = condition(own, seen, np.append(Y, fantasies[m, p]))
             mean, variance = posterior.predict(Q)
             each[m, p] = closed_form(mean[0], variance[0], posterior.predict(seen)[0].max())
-    np.testing.assert_allclose(np.exp(logei(grown)(Q)), each.mean((0, 1)), rtol=1e-7)
+    np.testing.assert_allclose(np.exp(logei(grown(fantasies))(Q)), each.mean((0, 1)), rtol=1e-7)
 
 
 def test_noise_of_the_query_plays_no_part() -> None:
@@ -147,18 +127,6 @@ def test_ei_is_what_logei_is_the_logarithm_of() -> None:
     )
 
 
-def joint(posterior: Posterior, m: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Textbook mean and covariance of f at some rows, Matérn-5/2."""
-    scale, a, noise, mu = (np.asarray(v)[m] for v in jax.tree.leaves(HYPERS))
-
-    def k(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        u = np.sqrt(5 * np.sum(((A[:, None] - B) / scale) ** 2, -1))
-        return np.asarray(a * (1 + u + u**2 / 3) * np.exp(-u))
-
-    solved = np.linalg.solve(k(X, X) + noise * np.eye(N), k(X, rows))
-    return mu + solved.T @ (Y - mu), k(rows, rows) - k(rows, X) @ solved
-
-
 def test_noisy_ei_by_draws_of_everything() -> None:
     """max(0, f(x) − max f(X)) with f(x) and f(X) drawn together, 200,000 times a set.
 
@@ -169,7 +137,7 @@ def test_noisy_ei_by_draws_of_everything() -> None:
     rng = np.random.default_rng(7)
     improvements = np.zeros((draws, len(points)))
     for m in range(M):
-        mean, covariance = joint(posterior, m, np.concatenate([X, points]))
+        mean, covariance = textbook(m, np.concatenate([X, points]))
         f = rng.multivariate_normal(mean, covariance, draws, method="eigh")
         improvements += np.maximum(f[:, N:] - f[:, :N].max(1, keepdims=True), 0) / M
     got = nei(posterior, 0, draws=mine)(points)
@@ -184,7 +152,7 @@ def test_draws_at_the_data_have_the_posteriors_moments() -> None:
     draws = 8192
     drawn = jax.jit(_redrawn, static_argnums=2)(make_key(1), posterior, draws)
     for m in range(M):
-        mean, covariance = joint(posterior, m, X)
+        mean, covariance = textbook(m, X)
         f = np.asarray(drawn.means(drawn.covariance(posterior.X)))[m]
         sd = np.sqrt(np.diag(covariance))
         assert np.all(np.abs(f.mean(0) - mean) < 4.5 * sd / np.sqrt(draws))
@@ -198,7 +166,7 @@ def test_a_draw_is_a_gp_conditioned_on_it_without_noise() -> None:
     drawn = jax.jit(_redrawn, static_argnums=2)(make_key(2), posterior, 3)
     means, variance = (np.asarray(v) for v in jax.jit(Posterior.moments)(drawn, jnp.asarray(Q)))
     for m in range(M):
-        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        own = one_set(m)
         nugget = np.asarray(drawn.noise_var)[m]
         assert np.all(nugget == 1e-8 * np.asarray(HYPERS.outputscale)[m])
         for p in range(3):
@@ -225,37 +193,17 @@ def test_noisy_ei_with_duplicates_padding_and_pending_points() -> None:
     """Nothing breaks where K is singular, and padding does not change what is drawn."""
     twice = condition(HYPERS, np.tile(X, (2, 1)), np.tile(Y, 2))
     assert np.all(np.isfinite(nei(twice)(Q)))
-    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, np.nan)
-    rows[:N], values[:N] = X, Y
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-    np.testing.assert_allclose(nei(wide)(Q), nei(condition(HYPERS, X, Y))(Q), rtol=1e-6)
+    np.testing.assert_allclose(nei(padded())(Q), nei(condition(HYPERS, X, Y))(Q), rtol=1e-6)
     fantasies = np.random.default_rng(2).normal(size=(M, 4)) * 3
-    grown = jax.jit(append)(wide, jnp.asarray([0.35, 0.85]), jnp.asarray(fantasies))
-    alpha = nei(grown, draws=2)
+    alpha = nei(grown(fantasies), draws=2)
     assert alpha.incumbent.shape == (M, 8)
     assert np.all(np.isfinite(alpha(Q)))
 
 
 def test_noisy_slope_against_central_differences() -> None:
-    alpha = nei(condition(HYPERS, X, Y), draws=4)
-    step = np.finfo(float).eps ** (1 / 3)
-    value = jax.jit(EI.evaluate)
-    points = Q[:9]  # away from the data, where the variance left is the nugget's
-
-    @jax.jit
-    def slope(alpha: EI, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
-
-    for direction in np.eye(D):
-        ends = [value(alpha, jnp.asarray(points + s * step * direction)) for s in (1, -1)]
-        exact = slope(alpha, jnp.asarray(points), jnp.asarray(direction))
-        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-7)
+    # Away from the data, where the variance left is the nugget's.
+    exact, numeric = slopes(nei(condition(HYPERS, X, Y), draws=4), Q[:9])
+    np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-7)
 
 
 def test_draws_of_noisy_ei_are_checked() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -11,53 +10,30 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from acquisition_cases import (
+    HYPERS,
+    D,
+    M,
+    X,
+    Y,
+    evaluate,
+    grown,
+    one_set,
+    padded,
+    slopes,
+    source,
+    textbook,
+)
 from optpair.acquisition import es
-from optpair.acquisition.es import ES, _representers
-from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
+from optpair.acquisition.es import _representers
+from optpair.gp.posterior import condition
 from optpair.runtime import make_key
 
-N, D, M, R, SIZE = 8, 2, 3, 6, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
+R = 6
 Z = RNG.uniform(size=(R, D))
 Q = np.concatenate([RNG.uniform(size=(9, D)), Z[:3], X[:2], [[0, 0]], [[1, 0]]])
-STEP = np.finfo(float).eps ** (1 / 3)
 FINE = {"draws": 4096, "outcomes": 21, "temperature": 1e-3}
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
-
-
-evaluate = jax.jit(ES.evaluate)  # without the padding to a block of 256 rows
-
-
-def one_set(m: int) -> Hyperparameters:
-    return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
-
-
-def joint(
-    m: int, points: np.ndarray, X: np.ndarray = X, y: np.ndarray = Y, kernel: str = "matern52"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior mean and covariance of f at points, by a plain GP."""
-    scale, a, noise, mu = (np.asarray(v)[m] for v in jax.tree.leaves(HYPERS))
-
-    def k(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        u = np.sqrt(5 * np.sum(((A[:, None] - B) / scale) ** 2, -1))
-        if kernel == "rbf":
-            return a * np.exp(-(u**2) / 10)
-        return a * (1 + u + u**2 / 3) * np.exp(-u)
-
-    solved = np.linalg.solve(k(X, X) + noise * np.eye(len(X)), k(X, points)).T
-    return mu + solved @ (y - mu), k(points, points) - solved @ k(X, points)
 
 
 def entropy(p: np.ndarray) -> float:
@@ -81,7 +57,7 @@ def test_two_representers_have_a_closed_form(m: int, kernel: str) -> None:
 
     truth = []
     for x in Q:
-        mean, V = joint(m, np.concatenate([Z[:2], x[None]]), kernel=kernel)
+        mean, V = textbook(m, np.concatenate([Z[:2], x[None]]), kernel=kernel)
         total = V[2, 2] + noise
         gap, spread = mean[0] - mean[1], V[0, 0] + V[1, 1] - 2 * V[0, 1]
         c = V[0, 2] - V[1, 2]
@@ -101,7 +77,7 @@ def test_gain_by_nested_monte_carlo() -> None:
     """
     rng = np.random.default_rng(1)
     alpha = es(condition(one_set(1), X, Y), Z, **FINE)
-    mean, V = joint(1, Z)
+    mean, V = textbook(1, Z)
     before = rng.multivariate_normal(mean, V, 40_000, method="svd").argmax(1)
     start = entropy(np.bincount(before, minlength=R) / 40_000)
     assert start > 0.5
@@ -109,10 +85,10 @@ def test_gain_by_nested_monte_carlo() -> None:
     got = np.asarray(evaluate(alpha, jnp.asarray(Q)))
     assert got[:12].max() > 0.1
     for i in (0, 1, 2, 9, 10, 11):
-        centre, spread = joint(1, Q[i : i + 1])
+        centre, spread = textbook(1, Q[i : i + 1])
         after = []
         for y in rng.normal(centre[0], np.sqrt(spread[0, 0] + 0.3), size=200):
-            m, W = joint(1, Z, np.concatenate([X, Q[i : i + 1]]), np.append(Y, y))
+            m, W = textbook(1, Z, np.concatenate([X, Q[i : i + 1]]), np.append(Y, y))
             draws = m + white @ np.linalg.cholesky(W + 1e-10 * np.eye(R)).T
             after.append(entropy(np.bincount(draws.argmax(1), minlength=R) / len(draws)))
         error = np.std(after) / np.sqrt(len(after))
@@ -133,7 +109,7 @@ def test_draws_after_an_outcome_have_its_mean_and_covariance() -> None:
     """(S2): (I − γ c̃c̃ᵀ)² = I − c̃c̃ᵀ/t, so moved draws follow the GP refitted on y."""
     alpha = es(condition(one_set(0), X, Y), Z, draws=16)
     x, xi = Q[0], 0.7
-    mean, V = joint(0, np.concatenate([Z, x[None]]))
+    mean, V = textbook(0, np.concatenate([Z, x[None]]))
     c, total = V[:R, R], V[R, R] + 0.01
     L_inverse = np.asarray(alpha.inverse)[0]
     tilde = L_inverse @ c
@@ -143,7 +119,7 @@ def test_draws_after_an_outcome_have_its_mean_and_covariance() -> None:
         xi / np.sqrt(total) - gamma * (white @ tilde), c
     )
     y = mean[R] + xi * np.sqrt(total)
-    m, W = joint(0, Z, np.concatenate([X, x[None]]), np.append(Y, y))
+    m, W = textbook(0, Z, np.concatenate([X, x[None]]), np.append(Y, y))
     root = np.linalg.inv(L_inverse) @ (np.eye(R) - gamma * np.outer(tilde, tilde))
     np.testing.assert_allclose(moved, m + white @ root.T, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(root @ root.T, W, atol=1e-6)
@@ -155,17 +131,9 @@ def test_slope_against_central_differences() -> None:
     At a representer ρ² has a maximum; without noise in V the slope of √(1 − ρ²) is bounded by σ.
     """
     alpha = es(condition(HYPERS, X, Y), Z)
-
-    @jax.jit
-    def slope(alpha: ES, points: jax.Array) -> jax.Array:
-        return jax.grad(lambda X: jnp.sum(alpha.evaluate(X)))(points)
-
-    exact = np.asarray(slope(alpha, jnp.asarray(Q)))
+    exact, numeric = slopes(alpha, Q)
     assert np.max(np.abs(exact)) > 0.1
-    for i, direction in enumerate(np.eye(D)):
-        ends = [np.asarray(evaluate(alpha, jnp.asarray(Q + s * STEP * direction))) for s in (1, -1)]
-        numeric = (ends[0] - ends[1]) / (2 * STEP)
-        np.testing.assert_allclose(exact[:, i], numeric, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e4])
@@ -193,30 +161,16 @@ def test_far_away_nothing_is_learnt() -> None:
     np.testing.assert_allclose(alone(Q), 0, atol=1e-12)
 
 
-def wide() -> Posterior:
-    arrays = (np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, np.nan))
-    arrays[0][:N], arrays[1][:N] = X, Y
-    return fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in (*arrays, np.arange(SIZE) < N)),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-
-
 def test_padding_changes_nothing() -> None:
     np.testing.assert_allclose(
-        es(wide(), Z, draws=32)(Q), es(condition(HYPERS, X, Y), Z, draws=32)(Q), rtol=1e-6
+        es(padded(), Z, draws=32)(Q), es(condition(HYPERS, X, Y), Z, draws=32)(Q), rtol=1e-6
     )
 
 
 def test_pending_points_are_averaged_over_fantasies() -> None:
     values = np.random.default_rng(1).normal(size=(M, 2))
-    grow, pending = jax.jit(append), jnp.asarray([0.35, 0.85])
-    both = es(grow(wide(), pending, jnp.asarray(values)), Z, draws=32)
-    each = [
-        es(grow(wide(), pending, jnp.asarray(values[:, [i]])), Z, draws=32)(Q) for i in range(2)
-    ]
+    both = es(grown(values), Z, draws=32)
+    each = [es(grown(values[:, [i]]), Z, draws=32)(Q) for i in range(2)]
     np.testing.assert_allclose(both(Q), np.mean(each, 0), rtol=1e-8)
     assert np.max(np.abs(each[0] - each[1])) > 1e-3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -11,54 +10,47 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from acquisition_cases import (
+    HYPERS,
+    KERNELS,
+    PENDING,
+    D,
+    M,
+    N,
+    P,
+    X,
+    Y,
+    grown,
+    k,
+    log_density,
+    one_set,
+    padded,
+    slopes,
+    source,
+    textbook,
+)
 from optpair.acquisition import Context, jes
-from optpair.acquisition.jes import JES, build
+from optpair.acquisition.jes import build
 from optpair.cube import Cube
-from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
+from optpair.gp.posterior import Hyperparameters, condition
 from optpair.pairs import OptimalPairs
 from optpair.runtime import make_key
 
-KERNELS = ("rbf", "matern52")
-N, D, M, P, SIZE = 8, 2, 3, 4, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
 # Pairs at random places, from just above the best datum to far above it.
 STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=Y.max() + RNG.uniform(0.1, 2.0, (M, P)))
+FANTASIES = np.random.default_rng(1).normal(size=(M, P))
 # Random points, pairs' own, data, corners: 16 points for every test.
 Q = np.concatenate(
     [RNG.uniform(size=(9, D)), STARS.x[0, :2], STARS.x[1, :1], X[:2], [[0, 0]], [[1, 0]]]
 )
-STEP = np.finfo(float).eps ** (1 / 3)
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
-
-
-def k(kernel: str, m: int, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    r = np.sqrt(np.sum(((A[:, None] - B) / np.asarray(HYPERS.lengthscale)[m]) ** 2, -1))
-    u = np.sqrt(5) * r
-    h = np.exp(-(r**2) / 2) if kernel == "rbf" else (1 + u + u**2 / 3) * np.exp(-u)
-    return np.asarray(HYPERS.outputscale)[m] * h
 
 
 def refit(
     kernel: str, m: int, X: np.ndarray, y: np.ndarray, noises: np.ndarray, Q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Textbook mean and variance."""
-    mu = np.asarray(HYPERS.mean)[m]
-    cross = k(kernel, m, Q, X)
-    solved = np.linalg.solve(k(kernel, m, X, X) + np.diag(noises), cross.T)
-    variance = np.asarray(HYPERS.outputscale)[m] - np.sum(cross * solved.T, -1)
-    return mu + solved.T @ (y - mu), variance
+    mean, covariance = textbook(m, Q, X, y, noises=noises, kernel=kernel)
+    return mean, np.diagonal(covariance)
 
 
 def slow(
@@ -89,21 +81,6 @@ def slow(
     return gains
 
 
-def fantasised() -> tuple[Posterior, np.ndarray, np.ndarray]:
-    """A posterior with one pending point, at which each of four paths has a value of its own."""
-    values = np.random.default_rng(1).normal(size=(M, P))
-    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
-    arrays[0][:N], arrays[1][:N] = X, Y
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in arrays),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-    pending = np.array([0.35, 0.85])
-    return jax.jit(append)(wide, jnp.asarray(pending), jnp.asarray(values)), pending, values
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("delta", [1e-12, 1e-8, 1e-2])
 def test_jes_is_a_gp_refitted_on_each_pair(kernel: str, delta: float) -> None:
@@ -128,15 +105,9 @@ def test_the_exact_truncation_is_the_entropy_of_y() -> None:
         for i, (mu, v) in enumerate(zip(mean, given, strict=True)):
             total = v + noise
 
-            def density(y: float, mu: float = mu, v: float = v, f: float = f) -> float:
-                total = v + noise  # noqa: B023 (integrated in this very step)
-                inner = (f - mu - v / total * (y - mu)) / np.sqrt(v * noise / total)  # noqa: B023
-                tail = stats.norm.logcdf(inner) - stats.norm.logcdf((f - mu) / np.sqrt(v))
-                return float(np.exp(stats.norm.logpdf(y, mu, np.sqrt(total)) + tail))
-
-            def surprise(y: float) -> float:
-                g = density(y)
-                return -g * np.log(g) if g > 0 else 0.0
+            def surprise(y: float, at: tuple[float, ...] = (mu, v, noise, f)) -> float:
+                log = float(log_density(y, *at))
+                return -np.exp(log) * log
 
             window = mu - 9 * np.sqrt(total), min(mu + 9 * np.sqrt(total), f + 9 * noise**0.5)
             entropy, _ = integrate.quad(surprise, *window, limit=200, epsabs=1e-10)
@@ -173,27 +144,17 @@ def test_slope_against_central_differences(kernel: str) -> None:
     differences' step²·α‴ is then about 1e-4 there, and 1e-8 elsewhere.
     """
     alpha = jes(condition(HYPERS, X, Y, kernel), STARS)
-    value = jax.jit(JES.evaluate)
-
-    @jax.jit
-    def slope(alpha: JES, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
-
     special = np.min(np.abs(Q[:, None] - STARS.x.reshape(-1, D)).max(-1), -1) == 0
-    for direction in np.eye(D):
-        ends = [np.asarray(value(alpha, jnp.asarray(Q + s * STEP * direction))) for s in (1, -1)]
-        exact = np.asarray(slope(alpha, jnp.asarray(Q), jnp.asarray(direction)))
-        numeric = (ends[0] - ends[1]) / (2 * STEP)
-        np.testing.assert_allclose(exact[~special], numeric[~special], rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(exact[special], numeric[special], rtol=1e-3, atol=1e-3)
+    exact, numeric = slopes(alpha, Q)
+    np.testing.assert_allclose(exact[:, ~special], numeric[:, ~special], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(exact[:, special], numeric[:, special], rtol=1e-3, atol=1e-3)
 
 
 def test_several_sets_are_averaged_gains() -> None:
     together = jes(condition(HYPERS, X, Y), STARS)(Q)
     each = []
     for m in range(M):
-        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        own = one_set(m)
         stars = OptimalPairs(STARS.x[m : m + 1], STARS.f[m : m + 1])
         each.append(jes(condition(own, X, Y), stars)(Q))
     np.testing.assert_allclose(together, np.mean(each, 0), rtol=1e-10)
@@ -201,16 +162,8 @@ def test_several_sets_are_averaged_gains() -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, 2.0)
-    rows[:N], values[:N], noises[:N] = X, Y, np.nan
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
-        kernel="matern52",
-        columns=(0, 1),
-    )
     plain = jes(condition(HYPERS, X, Y), STARS)(Q)
-    np.testing.assert_allclose(jes(wide, STARS)(Q), plain, rtol=1e-8)
+    np.testing.assert_allclose(jes(padded(), STARS)(Q), plain, rtol=1e-8)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 37.0])
@@ -233,7 +186,7 @@ def test_gain_at_the_pair_itself() -> None:
     star = OptimalPairs(STARS.x[:, :1], STARS.f[:, :1])
     for m in range(M):
         _, s = posterior.predict(STARS.x[m, :1])
-        own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+        own = one_set(m)
         single = condition(own, X, Y)
         alpha = jes(single, OptimalPairs(star.x[m : m + 1], star.f[m : m + 1]), delta=1e-12)
         truth = np.log1p(s[m, 0] / np.asarray(HYPERS.noise)[m]) / 2
@@ -292,9 +245,9 @@ def test_without_noise_jes_becomes_thompson_sampling() -> None:
 
 def test_pending_points_have_a_fantasy_for_each_path() -> None:
     """Path p has seen its own value at the pending point, and its pair is conditioned on that."""
-    posterior, pending, values = fantasised()
-    rows = np.concatenate([X, [pending]])
-    targets = np.concatenate([np.broadcast_to(Y, (M, P, N)), values[..., None]], -1)
+    posterior = grown(FANTASIES)
+    rows = np.concatenate([X, [PENDING]])
+    targets = np.concatenate([np.broadcast_to(Y, (M, P, N)), FANTASIES[..., None]], -1)
     truth = slow("matern52", Q, 1e-8, rows, targets).mean((0, 1))
     np.testing.assert_allclose(jes(posterior, STARS)(Q), truth, rtol=1e-6)
     # It is a different function from one that mixes the fantasies up.
@@ -303,10 +256,9 @@ def test_pending_points_have_a_fantasy_for_each_path() -> None:
 
 
 def test_a_pending_point_is_worth_less() -> None:
-    posterior, pending, _ = fantasised()
     high = OptimalPairs(STARS.x, STARS.f + 1e3)  # no truncation: fantasies' values do not matter
     without = jes(condition(HYPERS, X, Y), high)
-    assert jes(posterior, high)(pending[None])[0] < without(pending[None])[0]
+    assert jes(grown(FANTASIES), high)(PENDING[None])[0] < without(PENDING[None])[0]
 
 
 def test_gain_by_monte_carlo() -> None:
@@ -317,11 +269,11 @@ def test_gain_by_monte_carlo() -> None:
     """
     rng = np.random.default_rng(5)
     draws = 100_000
-    one = Hyperparameters(*(np.asarray(v)[:1] for v in jax.tree.leaves(HYPERS)))
+    one = one_set(0)
     star = STARS.x[:1, :1]
     alpha = jes(condition(one, X, Y), OptimalPairs(star, np.full((1, 1), 1e4)), delta=1e-12)
     everything = np.concatenate([X, star[0], Q[:4]])
-    K = k("matern52", 0, everything, everything)
+    K = k(0, everything, everything)
     noises = np.full(N, 0.01)
     solved = np.linalg.solve(K[:N, :N] + np.diag(noises), K[:N, N:])
     covariance = K[N:, N:] - K[N:, :N] @ solved
@@ -330,6 +282,36 @@ def test_gain_by_monte_carlo() -> None:
     rho = np.array([np.corrcoef(f[:, 0], y[:, i])[0, 1] for i in range(4)])
     error = np.abs(rho) / np.sqrt(draws)  # of −½ log(1 − ρ²), by the delta method
     assert np.all(np.abs(alpha(Q[:4]) + np.log(1 - rho**2) / 2) < 4 * error)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_whole_gain_by_draws(exact: bool) -> None:
+    """y given the data and one pair, from draws of f(x) that are thrown away above f*.
+
+    Moment matching is ½ log of the ratio of variances; the exact gain, an entropy less the mean
+    surprise.
+    """
+    rng, draws, noise = np.random.default_rng(9), 400_000, 0.3
+    star, f = STARS.x[1, 0], STARS.f[1, 0]
+    one = OptimalPairs(STARS.x[1:2, :1], STARS.f[1:2, :1])
+    got = jes(condition(one_set(1), X, Y), one, delta=1e-12, exact=exact)(Q[:4])
+    noises = np.append(np.full(N, noise), 0.0)
+    mean, V = textbook(1, Q[:4], np.vstack([X, star]), np.append(Y, f), noises=noises)
+    before = np.diagonal(textbook(1, Q[:4])[1]) + noise
+    for i, (m, v) in enumerate(zip(mean, np.diagonal(V), strict=True)):
+        drawn = rng.normal(m, np.sqrt(v), draws)
+        kept = drawn[drawn <= f]
+        assert 0.05 < len(kept) / draws < 0.999
+        y = kept + np.sqrt(noise) * rng.normal(size=len(kept))
+        if exact:
+            log = log_density(y, m, v, noise, f)
+            gain = np.log(2 * np.pi * np.e * before[i]) / 2 + log.mean()
+            error = log.std() / np.sqrt(len(y))
+        else:
+            squares = (y - y.mean()) ** 2
+            gain = np.log(before[i] / squares.mean()) / 2
+            error = squares.std() / squares.mean() / np.sqrt(len(y)) / 2
+        assert abs(got[i] - gain) < 4 * error
 
 
 def test_pairs_are_needed() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -11,36 +10,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from acquisition_cases import HYPERS, PENDING, STEP, D, M, P, X, Y, grown, one_set, slopes, source
 from optpair.acquisition import Context, kg
-from optpair.acquisition.kg import KG, _at, build, lines_gain
+from optpair.acquisition.kg import _at, build, lines_gain
 from optpair.cube import Cube
-from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.gp.posterior import Hyperparameters, condition
 from optpair.pairs import OptimalPairs
 from optpair.runtime import make_key
 
-N, D, M, P, SIZE = 8, 2, 3, 4, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
 STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=np.zeros((M, P)))  # f* is not used
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], STARS.x[0, :2], [[1.0, 0.0]]])
-STEP = np.finfo(float).eps ** (1 / 3)
 gain = jax.jit(lines_gain)
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
-
-
-def one_set(m: int) -> Hyperparameters:
-    return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
 
 
 def integral(a: np.ndarray, b: np.ndarray) -> float:
@@ -140,39 +121,19 @@ def test_against_draws() -> None:
 def test_slope_against_central_differences() -> None:
     """Away from the places, where max_i m(x_i) passes from one to x itself and has a kink."""
     alpha = kg(condition(HYPERS, X, Y), STARS)
-    value = jax.jit(KG.evaluate)
-    points = Q[:9]
-
-    @jax.jit
-    def slope(alpha: KG, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
-
-    for direction in np.eye(D):
-        ends = [value(alpha, jnp.asarray(points + s * STEP * direction)) for s in (1, -1)]
-        exact = slope(alpha, jnp.asarray(points), jnp.asarray(direction))
-        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * STEP), rtol=1e-6, atol=1e-7)
+    exact, numeric = slopes(alpha, Q[:9])
+    np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-7)
 
 
 def test_fantasies_and_padding() -> None:
     """Each fantasy has means and a best place of its own; the places are shared."""
     values = np.random.default_rng(1).normal(size=(M, P)) * 2
-    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
-    arrays[0][:N], arrays[1][:N] = X, Y
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in arrays),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-    x = np.array([0.35, 0.85])
-    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(values))
     points = np.random.default_rng(4).uniform(size=(20, D))
-    alpha = kg(grown, STARS, points)
+    alpha = kg(grown(values), STARS, points)
     assert alpha.places.shape == (M, P + 8, D)
     each = []
     for m, p in np.ndindex(M, P):
-        own = condition(one_set(m), np.concatenate([X, [x]]), np.append(Y, values[m, p]))
+        own = condition(one_set(m), np.concatenate([X, [PENDING]]), np.append(Y, values[m, p]))
         only = alpha.places[m : m + 1]
         each.append(_at(own, only)(Q))
     np.testing.assert_allclose(alpha(Q), np.mean(each, 0), rtol=1e-7, atol=1e-10)

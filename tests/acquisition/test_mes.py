@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -11,35 +10,32 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
+from acquisition_cases import (
+    HYPERS,
+    PENDING,
+    D,
+    M,
+    N,
+    P,
+    X,
+    Y,
+    grown,
+    log_density,
+    one_set,
+    slopes,
+    source,
+)
 from optpair.acquisition import Context, gibbon, gumbel_maxima, jes, mes, pi, rmes
 from optpair.acquisition.mes import MES, _draw, _gumbel, _quantiles, build
 from optpair.cube import Cube
-from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.gp.posterior import Hyperparameters, condition
 from optpair.pairs import OptimalPairs, sample
 from optpair.runtime import make_key
 
-N, D, M, P, SIZE = 8, 2, 3, 4, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
 STARS = Y.max() + RNG.uniform(0.1, 2.0, (M, P))
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
 FORMS = (mes, gibbon, rmes)
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
-
-
-def one_set(m: int) -> Hyperparameters:
-    return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
 
 
 def test_without_noise_it_is_the_entropy_that_truncation_takes() -> None:
@@ -63,16 +59,39 @@ def test_with_noise_it_is_the_entropy_of_y() -> None:
     for i, (m, s) in enumerate(zip(mean, variance, strict=True)):
 
         def surprise(y: float, m: float = m, s: float = s) -> float:
-            total = s + noise
-            inner = (f - m - s / total * (y - m)) / np.sqrt(s * noise / total)
-            log = stats.norm.logpdf(y, m, np.sqrt(total)) + stats.norm.logcdf(inner)
-            log -= stats.norm.logcdf((f - m) / np.sqrt(s))
-            return float(-np.exp(log) * log)
+            log = float(log_density(y, m, s, noise, f))
+            return -np.exp(log) * log
 
         ends = m - 9 * np.sqrt(s + noise), m + 9 * np.sqrt(s + noise)
         entropy, _ = integrate.quad(surprise, *ends, limit=200, epsabs=1e-11)
         truth[i] = np.log(2 * np.pi * np.e * (s + noise)) / 2 - entropy
     np.testing.assert_allclose(rmes(posterior, np.array([[f]]))(Q[:3]), truth, rtol=1e-7)
+
+
+def test_moment_matched_closed_form() -> None:
+    """½ log of the ratio of variances of y, the second with SciPy's truncated normal."""
+    posterior = condition(HYPERS, X, Y)
+    mean, s = (v[:, None] for v in posterior.predict(Q))
+    noise = np.asarray(HYPERS.noise)[:, None, None]
+    v = stats.truncnorm.var(-np.inf, (STARS[..., None] - mean) / np.sqrt(s))
+    truth = np.log((s + noise) / (s * v + noise)) / 2
+    np.testing.assert_allclose(gibbon(posterior, STARS)(Q), truth.mean((0, 1)), rtol=1e-7)
+
+
+@pytest.mark.parametrize(("form", "noise"), [(mes, 0.0), (rmes, 0.3)])
+def test_entropies_by_draws(form: type[MES], noise: float) -> None:
+    """H[f] or H[y] less the mean surprise of 200,000 draws with f ≤ f*."""
+    posterior = condition(one_set(1), X, Y)
+    draws, f = 200_000, float(np.max(posterior.predict(Q)[0])) + 0.3
+    got = form(posterior, np.array([[f]]))(Q[:4])  # type: ignore[call-arg,arg-type]
+    rng = np.random.default_rng(8)
+    for i, (m, s) in enumerate(zip(*(v[0, :4] for v in posterior.predict(Q)), strict=True)):
+        above = (f - m) / np.sqrt(s)
+        below = m + np.sqrt(s) * stats.truncnorm.rvs(-np.inf, above, size=draws, random_state=rng)
+        y = below + np.sqrt(noise) * rng.normal(size=draws)
+        log = log_density(y, m, s, noise, f)
+        gain = np.log(2 * np.pi * np.e * (s + noise)) / 2 + log.mean()
+        assert abs(got[i] - gain) < 4 * log.std() / np.sqrt(draws)
 
 
 def test_moment_matched_by_draws() -> None:
@@ -109,6 +128,20 @@ def test_less_noise_tells_more_and_none_is_the_noiseless_form() -> None:
     values = [rmes(quiet, STARS)(Q) for quiet in quieter]
     assert np.all(np.diff(values, axis=0) > 0)
     np.testing.assert_allclose(values[-1], mes(posterior, STARS)(Q), rtol=1e-4, atol=1e-5)
+
+
+def test_without_noise_a_maximum_that_is_known_stays_worth_a_look() -> None:
+    """Where f* = m(x), f(x) ≤ f* halves what f(x) may be, however narrow that is: log 2.
+
+    With noise the gain is at most ½ log(1 + s/σ²), which vanishes with s. This is why `mes` and
+    `mes-paths` ask for a point again that is pending or has been seen many times.
+    """
+    known = condition(one_set(1), X, Y, noise_var=np.full(N, 1e-3))
+    mean, s = (float(v[0, 0]) for v in known.predict(X))
+    f = np.array([[mean]])
+    assert mes(known, f)(X[:4])[0] == pytest.approx(np.log(2), rel=1e-6)
+    for form in (gibbon, rmes):
+        assert 0 < form(known, f)(X[:4])[0] < np.log1p(s / 0.3) / 2 < 2e-3
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -157,41 +190,21 @@ def test_jes_tells_at_least_as_much() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_slope_against_central_differences(form: type[MES]) -> None:
     alpha = form(condition(HYPERS, X, Y), STARS)  # type: ignore[call-arg,arg-type]
-    step = np.finfo(float).eps ** (1 / 3)
-    value = jax.jit(MES.evaluate)
-
-    @jax.jit
-    def slope(alpha: MES, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
-
-    for direction in np.eye(D):
-        ends = [np.asarray(value(alpha, jnp.asarray(Q + s * step * direction))) for s in (1, -1)]
-        exact = slope(alpha, jnp.asarray(Q), jnp.asarray(direction))
-        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-6)
+    exact, numeric = slopes(alpha, Q)
+    np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-6)
 
 
 def test_sets_and_fantasies_are_averaged_gains() -> None:
     """Fantasy p belongs to f*_p: a GP refitted for each, one at a time."""
     values = np.random.default_rng(1).normal(size=(M, P))
-    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
-    arrays[0][:N], arrays[1][:N] = X, Y
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in arrays),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-    x = np.array([0.35, 0.85])
-    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(values))
     each = [
         gibbon(
-            condition(one_set(m), np.concatenate([X, [x]]), np.append(Y, values[m, p])),
+            condition(one_set(m), np.concatenate([X, [PENDING]]), np.append(Y, values[m, p])),
             STARS[m : m + 1, p : p + 1],
         )(Q)
         for m, p in np.ndindex(M, P)
     ]
-    np.testing.assert_allclose(gibbon(grown, STARS)(Q), np.mean(each, 0), rtol=1e-7)
+    np.testing.assert_allclose(gibbon(grown(values), STARS)(Q), np.mean(each, 0), rtol=1e-7)
 
 
 def test_quartiles_of_a_maximum() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import jax
@@ -21,12 +20,6 @@ COVARIANCE = ROOTS @ np.swapaxes(ROOTS, 1, 2) + 0.1 * np.eye(K)
 ALL = np.ones((B, K), dtype=bool)
 
 sites_of = jax.jit(propagate, static_argnames=("sweeps", "damping", "tolerance"))
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def q_of(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
+from acquisition_cases import KERNELS, D, M, N, P, grown, slopes
 from optpair.acquisition import jes, jes_peak
 from optpair.acquisition.peak import SLOPE, VALUE
 from optpair.cube import Cube
@@ -16,20 +16,12 @@ from optpair.gp import kernels
 from optpair.gp.posterior import Hyperparameters, condition
 from optpair.pairs import OptimalPairs
 
-N, D, P = 8, 2, 4
 RNG = np.random.default_rng(3)
 X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
 SCALE, OUTPUT, NOISE, MEAN = np.array([0.3, 0.7]), 2.0, 0.05, 0.4
 HYPERS = Hyperparameters(SCALE[None], [OUTPUT], [NOISE], [MEAN])
 STARS = OptimalPairs(RNG.uniform(0.1, 0.9, (1, P, D)), Y.max() + RNG.uniform(0.1, 1.0, (1, P)))
 Q = RNG.uniform(size=(6, D))
-KERNELS = ("rbf", "matern52")
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def joint(kernel: str, star: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +55,7 @@ def joint(kernel: str, star: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_conditioning_is_that_of_the_joint_normal(kernel: str) -> None:
     alpha = jes_peak(condition(HYPERS, X, Y, kernel), STARS)
     variance, taken, above = (np.asarray(v) for v in alpha.conditioned(jnp.asarray(Q)))
-    q = len(Q)
+    q, gains = len(Q), []
     for p in range(P):
         mean, S = joint(kernel, np.asarray(STARS.x)[0, p])
         V = S[q:, q:] + OUTPUT * np.diag([VALUE] + [SLOPE] * D)
@@ -75,6 +67,10 @@ def test_conditioning_is_that_of_the_joint_normal(kernel: str) -> None:
         np.testing.assert_allclose(taken[0, p], lost, rtol=1e-6, atol=1e-9)
         expected = np.asarray(STARS.f)[0, p] - given
         np.testing.assert_allclose(above[0, p], expected, rtol=0, atol=1e-6)
+        left = np.diagonal(S)[:q] - lost
+        truncated = left * stats.truncnorm.var(-np.inf, expected / np.sqrt(left))
+        gains.append(np.log((np.diagonal(S)[:q] + NOISE) / (truncated + NOISE)) / 2)
+    np.testing.assert_allclose(alpha(Q), np.mean(gains, 0), rtol=1e-5)
 
 
 def test_what_is_left_is_what_draws_leave() -> None:
@@ -104,6 +100,26 @@ def test_without_slopes_it_is_jes(kernel: str) -> None:
     np.testing.assert_allclose(
         jes_peak(posterior, STARS, cube=levels)(Q), jes(posterior, STARS)(Q), rtol=1e-8, atol=1e-12
     )
+
+
+def test_pending_points_have_a_fantasy_for_each_path() -> None:
+    """Pair p is conditioned on in the process that has seen fantasy p: one fantasy at a time."""
+    rng = np.random.default_rng(4)
+    places, f = rng.uniform(0.1, 0.9, (M, P, D)), rng.uniform(2.0, 4.0, (M, P))
+    values = rng.normal(size=(M, P))
+    together = jes_peak(grown(values), OptimalPairs(places, f))(Q)
+    own = [slice(p, p + 1) for p in range(P)]
+    each = [jes_peak(grown(values[:, p]), OptimalPairs(places[:, p], f[:, p]))(Q) for p in own]
+    np.testing.assert_allclose(together, np.mean(each, 0), rtol=1e-7)
+    mixed = jes_peak(grown(values[:, ::-1]), OptimalPairs(places, f))(Q)
+    assert np.max(np.abs(mixed / together - 1)) > 1e-3
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_slope_against_central_differences(kernel: str) -> None:
+    exact, numeric = slopes(jes_peak(condition(HYPERS, X, Y, kernel), STARS), Q)
+    assert np.max(np.abs(exact)) > 0.1
+    np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-6)
 
 
 def test_a_slope_takes_more() -> None:

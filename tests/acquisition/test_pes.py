@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -12,37 +11,36 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from acquisition_cases import (
+    HYPERS,
+    KERNELS,
+    D,
+    M,
+    N,
+    P,
+    X,
+    Y,
+    grown,
+    one_set,
+    padded,
+    slopes,
+    source,
+)
 from optpair.acquisition import Context, pes
 from optpair.acquisition.pes import DELTA, PES, SOFTNESS, build
 from optpair.cube import Cube
 from optpair.gp import kernels
-from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
+from optpair.gp.posterior import Hyperparameters, Posterior, condition
 from optpair.pairs import OptimalPairs
 from optpair.runtime import make_key
 
-KERNELS = ("rbf", "matern52")
-N, D, M, P, SIZE = 8, 2, 3, 4, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
 PLACES = RNG.uniform(0.05, 0.95, size=(M, P, D))
 PLACES[0, 0, 0], PLACES[1, 1], PLACES[2, 2, 1] = 0.0, [1.0, 0.0], 1.0  # on faces, in a corner
 STARS = OptimalPairs(x=PLACES, f=np.full((M, P), np.nan))  # f* is not used
 Q = np.concatenate(
     [RNG.uniform(size=(9, D)), PLACES[0, :2], PLACES[1, :1], X[:2], [[0, 0]], [[1, 0]]]
 )
-STEP = np.finfo(float).eps ** (1 / 3)
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 @partial(jax.jit, static_argnums=0)
@@ -147,7 +145,7 @@ def slow(kernel: str, m: int, p: int, points: np.ndarray) -> np.ndarray:
 
 
 def one_of(m: int, p: int) -> tuple[Posterior, OptimalPairs]:
-    own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+    own = one_set(m)
     x = STARS.x[m : m + 1, p : p + 1]
     return condition(own, X, Y), OptimalPairs(x, np.zeros((1, 1)))
 
@@ -156,9 +154,7 @@ def one_of(m: int, p: int) -> tuple[Posterior, OptimalPairs]:
 def test_pes_is_a_dense_gp_with_derivatives_and_plain_ep(kernel: str, m: int, p: int) -> None:
     """The last of the three is on a face, where one coordinate has conditions."""
     posterior, stars = one_of(m, p)
-    posterior = condition(
-        Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS))), X, Y, kernel
-    )
+    posterior = condition(one_set(m), X, Y, kernel)
     alpha = pes(posterior, stars)
     assert alpha.converged.all()
     # EP stops at 1e-7; where t is nearly constant, floors differ.
@@ -245,21 +241,9 @@ def test_far_away_nothing_but_the_bound_is_learnt() -> None:
 def test_slope_against_central_differences(kernel: str) -> None:
     """Everywhere; at x* itself t is constant to fourth order and its variance floored."""
     alpha = pes(condition(HYPERS, X, Y, kernel), STARS)
-    value = jax.jit(PES.evaluate)
-
-    @jax.jit
-    def slope(alpha: PES, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(alpha.evaluate, (points,), (tangent,))[1]
-
     special = np.min(np.abs(Q[:, None] - STARS.x.reshape(-1, D)).max(-1), -1) == 0
-    points = Q[~special]
-    for direction in np.eye(D):
-        ends = [np.asarray(value(alpha, jnp.asarray(points + s * STEP * direction)))
-                for s in (1, -1)]  # fmt: skip
-        exact = np.asarray(slope(alpha, jnp.asarray(points), jnp.asarray(direction)))
-        numeric = (ends[0] - ends[1]) / (2 * STEP)
-        np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-6)
+    exact, numeric = slopes(alpha, Q[~special])
+    np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-2, 1e4])
@@ -311,36 +295,21 @@ def test_the_value_of_a_pair_is_not_used() -> None:
     np.testing.assert_array_equal(a, b)
 
 
-def wide(X: np.ndarray, y: np.ndarray) -> Posterior:
-    arrays = (np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, np.nan))
-    arrays[0][: len(X)], arrays[1][: len(X)] = X, y
-    return fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in (*arrays, np.arange(SIZE) < len(X))),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-
-
 def test_padding_changes_nothing() -> None:
     plain = pes(condition(HYPERS, X, Y), STARS)(Q)
-    np.testing.assert_allclose(pes(wide(X, Y), STARS)(Q), plain, rtol=1e-7)
+    np.testing.assert_allclose(pes(padded(), STARS)(Q), plain, rtol=1e-7)
 
 
 def test_pending_points_have_a_fantasy_for_each_path() -> None:
     """x*_p is conditioned in the process that has seen fantasy p: P posteriors of one fantasy."""
     values = np.random.default_rng(1).normal(size=(M, P))
-    pending = np.array([0.35, 0.85])
-    grown = jax.jit(append)(wide(X, Y), jnp.asarray(pending), jnp.asarray(values))
-    together = pes(grown, STARS)(Q)
+    together = pes(grown(values), STARS)(Q)
     each = []
     for p in range(P):
-        single = jax.jit(append)(
-            wide(X, Y), jnp.asarray(pending), jnp.asarray(values[:, p : p + 1])
-        )
+        single = grown(values[:, p : p + 1])
         each.append(pes(single, OptimalPairs(PLACES[:, p : p + 1], STARS.f[:, p : p + 1]))(Q))
     np.testing.assert_allclose(together, np.mean(each, 0), rtol=1e-7)
-    mixed = pes(grown, OptimalPairs(PLACES[:, ::-1].copy(), STARS.f))(Q)
+    mixed = pes(grown(values), OptimalPairs(PLACES[:, ::-1].copy(), STARS.f))(Q)
     assert np.max(np.abs(mixed / together - 1)) > 1e-3
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from acquisition_cases import HYPERS, PENDING, D, M, N, X, Y, grown, one_set, slopes, source
 from optpair import Categorical, Float, Int, Space
 from optpair.acquisition import CONTROLS, Acquisition, Context, mean, pi, ts, ucb
 from optpair.acquisition.pi import build as build_pi
@@ -18,29 +18,14 @@ from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ucb import build as build_ucb
 from optpair.cube import Cube
 from optpair.gp import paths as gp_paths
-from optpair.gp.posterior import Hyperparameters, append, condition, fit
+from optpair.gp.posterior import condition
 from optpair.runtime import Stream, make_key
 
-N, D, M, SIZE = 8, 2, 3, 16
-RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
-HYPERS = Hyperparameters(
-    lengthscale=[[0.3, 0.7], [0.2, 0.4], [0.5, 0.25]],
-    outputscale=[1.0, 4.0, 0.5],
-    noise=[0.01, 0.3, 0.05],
-    mean=[0.2, -1.0, 0.5],
-)
+RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
-STEP = np.finfo(float).eps ** (1 / 3)
 MIXED = Space(
     {"x": Float(0.0, 1.0), "i": Int(1, 1000, log=True), "c": Categorical(["a", "b", "c"])}
 ).cube
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def context(**more: object) -> Context:
@@ -95,7 +80,7 @@ def test_confidence_bound() -> None:
 
 def test_confidence_bound_covers() -> None:
     """A one-sided bound: f is below it in Φ(κ) of the draws of one set."""
-    own = Hyperparameters(*(np.asarray(v)[:1] for v in jax.tree.leaves(HYPERS)))
+    own = one_set(0)
     posterior = condition(own, X, Y)
     m, s = (v[0] for v in posterior.predict(Q))
     draws = m + np.sqrt(s) * np.random.default_rng(2).normal(size=(20_000, len(Q)))
@@ -111,23 +96,15 @@ def test_the_mean_is_the_mean() -> None:
 
 def test_fantasies_are_averaged() -> None:
     values = np.random.default_rng(1).normal(size=(M, 4))
-    arrays = (np.zeros((SIZE, D)), np.zeros(SIZE), np.full(SIZE, np.nan), np.arange(SIZE) < N)
-    arrays[0][:N], arrays[1][:N] = X, Y
-    wide = fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in arrays),
-        kernel="matern52",
-        columns=(0, 1),
-    )
-    x = np.array([0.35, 0.85])
-    grown = jax.jit(append)(wide, jnp.asarray(x), jnp.asarray(values))
-    rows = np.concatenate([X, [x]])
+    rows = np.concatenate([X, [PENDING]])
     for function in (pi, ucb, mean):
         one = []
         for m, p in np.ndindex(M, 4):
-            own = Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+            own = one_set(m)
             one.append(function(condition(own, rows, np.append(Y, values[m, p])))(Q))  # type: ignore[operator]
-        np.testing.assert_allclose(function(grown)(Q), np.mean(one, 0), rtol=1e-7, atol=1e-10)  # type: ignore[operator]
+        np.testing.assert_allclose(
+            function(grown(values))(Q), np.mean(one, 0), rtol=1e-7, atol=1e-10
+        )  # type: ignore[operator]
 
 
 def test_a_path_is_one_of_the_posteriors() -> None:
@@ -139,7 +116,7 @@ def test_a_path_is_one_of_the_posteriors() -> None:
     means, variances = posterior.predict(Q)
     total = variances.mean(0) + means.var(0)
     error = np.sqrt(total / keys)
-    assert np.all(np.abs(values.mean(0) - means.mean(0)) < 4 * error)
+    assert np.all(np.abs(values.mean(0) - mean(posterior)(Q)) < 4 * error)
     assert np.all(values.var(0) < 2 * total)
     assert np.all(values.var(0) > total / 2)
     scales = [float(alpha.path.posterior.outputscale[0]) for alpha in drawn]
@@ -169,17 +146,8 @@ def test_a_path_of_the_engine() -> None:
 def test_slope_against_central_differences(name: str) -> None:
     posterior = condition(HYPERS, X, Y)
     alpha: Acquisition = {"pi": pi, "ucb": ucb, "mean": mean, "ts": ts}[name](posterior)  # type: ignore[operator]
-
-    @jax.jit
-    def both(alpha: Acquisition, points: jax.Array, direction: jax.Array) -> tuple[jax.Array, ...]:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        _, slope = jax.jvp(alpha.evaluate, (points,), (tangent,))
-        up, down = (alpha.evaluate(points + s * STEP * direction) for s in (1, -1))
-        return slope, (up - down) / (2 * STEP)
-
-    for direction in np.eye(D):
-        exact, numeric = both(alpha, jnp.asarray(Q), jnp.asarray(direction))
-        np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-6)
+    exact, numeric = slopes(alpha, Q)
+    np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", list(CONTROLS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -26,12 +26,6 @@ ratio, lost_share, matched_of, gain_of, density = map(
     (truncated_variance_ratio, variance_lost, moment_matched_gain, exact_gain, exact_density),
 )
 STEP = np.finfo(float).eps ** (1 / 3)
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 @partial(jax.jit, static_argnums=0)

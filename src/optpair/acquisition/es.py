@@ -42,8 +42,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context
-from optpair.acquisition.normal import log_ei
+from optpair.acquisition.base import SMALLEST, Acquisition, Context, incumbent
+from optpair.acquisition.ei import EI
 from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky
 from optpair.maximize import screen
 from optpair.runtime import compiled, double, make_key, pytree
@@ -121,16 +121,8 @@ def _representers(
     """
     if count == len(points):
         return points
-    at_data = posterior.means(posterior.covariance(posterior.X))
-    incumbent = jnp.max(jnp.where(posterior.mask, at_data, -jnp.inf), -1)[..., None]
-    floor = SMALLEST * posterior.outputscale[:, None]
-
-    def log_improvement(X: Float[Array, "q D"]) -> Float[Array, " q"]:
-        means, variance = posterior.moments(X)
-        sd = jnp.sqrt(jnp.maximum(variance, floor))[:, None]
-        return jax.scipy.special.logsumexp(jnp.log(sd) + log_ei((means - incumbent) / sd), (0, 1))
-
-    score = screen(log_improvement, points) + jax.random.gumbel(key, (len(points),))
+    improvement = EI(posterior, incumbent(posterior), log=True)
+    score = screen(improvement.evaluate, points) + jax.random.gumbel(key, (len(points),))
     return points[jax.lax.top_k(score, count)[1]]
 
 

@@ -42,7 +42,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from optpair.acquisition import orthant
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, interior
+from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets, interior
 from optpair.acquisition.truncation import moment_matched_gain
 from optpair.cube import Cube
 from optpair.gp import derivatives
@@ -268,8 +268,6 @@ def pes(posterior: Posterior, stars: OptimalPairs, *, cube: Cube | None = None) 
     Of the pairs only x* is used. On the legal points of `cube`, discrete columns have no derivative
     conditions. `.converged` (M, P) and `.report` say how EP went.
     """
-    sets, pairs = np.shape(posterior.mean)[0], np.shape(stars.x)[0]
-    if sets != pairs:
-        raise ValueError(f"pairs of {pairs} hyperparameter sets, but the posterior has {sets}")
+    check_sets(posterior, stars.x)
     cube = Cube.box(posterior.scale.shape[1]) if cube is None else cube
     return _compiled(posterior, jnp.asarray(stars.x), jnp.asarray(cube.continuous))

@@ -29,7 +29,9 @@ from optpair.runtime import Stream, double, make_key, to_numpy
 # Information is blue, improvement orange, what is neither green.
 ROWS = {
     "jes": (BLUE, "tells most about (x*, f*): where and how much"),
+    "jes-peak": (BLUE, "the same, knowing that f is flat at x*"),
     "pes": (BLUE, "tells most about x*: where, not how much"),
+    "es": (BLUE, "tells most about which of 32 points is the best"),
     "rmes": (BLUE, "tells most about f*, noise counted exactly"),
     "gibbon": (BLUE, "the same by moment matching, a lower bound"),
     "mes": (BLUE, "tells most about f*, as if there were no noise"),
@@ -129,9 +131,10 @@ def _draw_row(
     low, high = float(values.min()), float(values.max())
     height = (values - low) / (high - low)
     top = grid[np.argmax(height)]
+    axis.vlines(X, 0.0, 1.0, color=GREY, alpha=0.5, linewidth=0.7)
     axis.fill_between(grid, 0.0, height, color=colour, alpha=0.25, linewidth=0)
     axis.plot(grid, height, color=colour, linewidth=1.3)
-    axis.plot([top, top], [0.0, 1.0], color="black", linewidth=0.9, linestyle=(0, (3, 2)))
+    axis.vlines([top], 0.0, 1.0, color="black", linewidth=0.9, linestyle=(0, (3, 2)), clip_on=False)
     axis.scatter([top], [1.0], marker="v", s=42, color="black", zorder=4, clip_on=False)
     axis.set_ylim(0.0, 1.75)
     axis.set_yticks([])
