@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -74,14 +75,9 @@ def log_density(y: np.ndarray | float, m: float, s: float, noise: float, f: floa
 
 def padded(kernel: str = "matern52") -> Posterior:
     """The data in twice as many rows, with something in those that are not there."""
-    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, 2.0)
-    rows[:N], values[:N], noises[:N] = X, Y, np.nan
-    return fit(
-        jax.tree.map(jnp.asarray, HYPERS),
-        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
-        kernel=kernel,  # type: ignore[arg-type]
-        columns=tuple(range(D)),
-    )
+    unknown = np.full(N, np.nan)
+    wide = fit(HYPERS, X, Y, unknown, kernel=kernel, columns=tuple(range(D)), size=SIZE)  # type: ignore[arg-type]
+    return replace(wide, X=wide.X.at[N:].set(0.3), noise_var=wide.noise_var.at[:, N:].set(2.0))
 
 
 def grown(values: np.ndarray) -> Posterior:

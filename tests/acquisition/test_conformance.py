@@ -198,12 +198,9 @@ def test_slopes_are_finite_everywhere(name: str) -> None:
 
 def crowded(X: np.ndarray, y: np.ndarray, noise_var: np.ndarray) -> Context:
     """RBF, padding, known noise of some, one pending with a fantasy a path; one σ² for all sets."""
-    n, size = len(X), 16
-    arrays = (np.zeros((size, D)), np.zeros(size), np.full(size, np.nan), np.arange(size) < n)
-    arrays[0][:n], arrays[1][:n], arrays[2][:n] = X, y, noise_var
-    scale, output, _, mean = (jnp.asarray(v) for v in LEAVES)
-    hypers = Hyperparameters(scale, output, jnp.full(M, NOISE), mean)
-    told = fit(hypers, *(jnp.asarray(v) for v in arrays), kernel="rbf", columns=(0, 1))
+    scale, output, _, mean = LEAVES
+    hypers = Hyperparameters(scale, output, np.full(M, NOISE), mean)
+    told = fit(hypers, X, y, noise_var, kernel="rbf", columns=(0, 1), size=16)
     paths = gp_paths.sample(make_key(1), told, paths=P, features=64)
     values = jnp.asarray(np.random.default_rng(7).normal(size=(M, P)))
     grown = jax.jit(append)(told, jnp.asarray([0.4, 0.6]), values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -129,14 +130,8 @@ def test_paths_of_a_set_share_their_frequencies_and_sets_do_not() -> None:
 
 def test_padding_does_not_change_what_is_drawn() -> None:
     plain = condition(hypers(), X, Y, "matern52", NOISES)
-    rows, values, noises = np.full((SIZE, D), 0.3), np.full(SIZE, 9.0), np.full(SIZE, 2.0)
-    rows[:N], values[:N], noises[:N] = X, Y, NOISES
-    wide = fit(
-        jax.tree.map(jnp.asarray, hypers()),
-        *(jnp.asarray(v) for v in (rows, values, noises, np.arange(SIZE) < N)),
-        kernel="matern52",
-        columns=(0, 1),
-    )
+    wide = fit(hypers(), X, Y, NOISES, kernel="matern52", columns=(0, 1), size=SIZE)
+    wide = replace(wide, X=wide.X.at[N:].set(0.3), noise_var=wide.noise_var.at[:, N:].set(2.0))
     drawn = [sample(make_key(6), p, **SHAPE) for p in (plain, wide)]
     first, second = (np.asarray(at(paths, jnp.asarray(Q))) for paths in drawn)
     np.testing.assert_allclose(first, second, rtol=1e-10, atol=1e-14)

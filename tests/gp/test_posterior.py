@@ -65,13 +65,8 @@ def textbook(
 
 def padded(kernel: str, noise_var: np.ndarray, hypers: Hyperparameters = HYPERS) -> Posterior:
     """The same data in 16 rows; what is in the padding should not matter, so it is nonsense."""
-    rows = np.full((SIZE, D), 0.123)
-    values, noises = np.full(SIZE, 77.0), np.full(SIZE, 1e-3)
-    rows[:N], values[:N], noises[:N] = X, Y, noise_var
-    mask = np.arange(SIZE) < N
-    arrays = (jnp.asarray(v) for v in (rows, values, noises, mask))
-    traced = jax.tree.map(jnp.asarray, hypers)
-    return fit(traced, *arrays, kernel=kernel, columns=(0, 1))
+    wide = fit(hypers, X, Y, noise_var, kernel=kernel, columns=(0, 1), size=SIZE)
+    return replace(wide, X=wide.X.at[N:].set(0.123), noise_var=wide.noise_var.at[:, N:].set(1e-3))
 
 
 def one_set(m: int) -> Hyperparameters:
@@ -106,16 +101,10 @@ def test_padding_changes_nothing(kernel: str) -> None:
 def test_padding_does_not_change_the_jitter_either() -> None:
     """The ladder is relative to the diagonal of the data, whatever the units of y are."""
     tiny = Hyperparameters([[0.3, 0.3]], [1e-12], [0.0], [0.0])
-    rows, values = np.zeros((SIZE, D)), np.zeros(SIZE)
-    rows[:3], values[:3] = [[0.2, 0.4], [0.2, 0.4], [0.7, 0.1]], [1e-6, 1e-6, -1e-6]
-    plain = condition(tiny, rows[:3], values[:3])
-    arrays = (rows, values, np.full(SIZE, np.nan), np.arange(SIZE) < 3)
-    wide = fit(
-        jax.tree.map(jnp.asarray, tiny),
-        *(jnp.asarray(v) for v in arrays),
-        kernel="matern52",
-        columns=(0, 1),
-    )
+    rows = np.array([[0.2, 0.4], [0.2, 0.4], [0.7, 0.1]])
+    values, unknown = np.array([1e-6, 1e-6, -1e-6]), np.full(3, np.nan)
+    plain = condition(tiny, rows, values)
+    wide = fit(tiny, rows, values, unknown, kernel="matern52", columns=(0, 1), size=SIZE)
     assert float(plain.jitter[0]) > 0
     for a, b in zip(plain.predict(Q), wide.predict(Q), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
