@@ -33,7 +33,8 @@ MODES: dict[str, tuple[Any, str]] = {
     "given": (KNOWN, "rbf"),
 }
 NOISE_VAR = 0.04
-REPEAT = {"mes", "mes-paths", "pi", "ts", "mean"}  # may ask for what is pending; the docs say why
+# These may ask for what is pending: `docs/which-acquisition.md` says why.
+REPEAT = {"mes", "mes-paths", "ei", "logei", "pi", "ucb", "ts", "mean"}
 SEED = 2  # whose first coin says exploit, and whose second does not
 
 
