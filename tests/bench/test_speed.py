@@ -109,13 +109,13 @@ def test_more_cores_than_there_are() -> None:
 
 def test_limits_count_every_stage_and_grow_with_the_work() -> None:
     rates = limits.Rates(product=1e-11, factor=1e-10, kernel=1e-9, feature=2e-9, gain=2e-8)
-    small, large = (limits.stages(Settings(), 6, n, rates, rates) for n in (60, 120))
+    small, large = (limits.stages(Settings(), 6, n, rates, rates) for n in (100, 200))
     assert set(small) == {"hyperparameters", "condition", "pairs", "maximise"}
     assert all(0 < small[name] < large[name] for name in small)
-    # Factorisations are cubic: 128 rows against 64.
+    # Factorisations are cubic, kernels square: 200 rows against 100.
     assert 4 < large["condition"] / small["condition"] < 8
-    assert 0 < limits.screening(Settings(), 6, 60, rates) < small["maximise"]
-    twice = limits.stages(Settings(moves=4), 6, 60, rates, rates)
+    assert 0 < limits.screening(Settings(), 6, 100, rates) < small["maximise"]
+    twice = limits.stages(Settings(moves=4), 6, 100, rates, rates)
     assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
     shown = text(speed.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small))
     assert "limit" in shown

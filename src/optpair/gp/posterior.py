@@ -296,7 +296,9 @@ def _invert_factor(K: Float[np.ndarray, "n n"]) -> tuple[Float[np.ndarray, "n n"
     """C⁻¹ of K = CCᵀ, and the first relative jitter on the ladder that allows it; NaN if none."""
     diagonal = np.diagonal(K)
     for jitter in JITTERS:
-        C, failed = dpotrf(K + np.diag(jitter * diagonal), lower=1)
+        A = K.T.copy(order="F")
+        A.flat[:: len(K) + 1] += jitter * diagonal
+        C, failed = dpotrf(A, lower=1, overwrite_a=1)
         if not failed and np.all(np.diagonal(C) ** 2 > ROUND_OFF * len(K) * diagonal):
             return dtrtri(C, lower=1, overwrite_c=1)[0], jitter
     return np.full_like(K, np.nan), jitter
