@@ -107,6 +107,23 @@ def run(
 
 
 @bench.command()
+def merge(
+    out: Annotated[Path, typer.Argument(help="The file that is added to, or made.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of rows, say from other machines.")],
+) -> None:
+    """Put the rows of several files into one; runs that are there already stay as they are."""
+    from optpair.bench import rows
+
+    try:
+        found = rows.merge(out, files)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    typer.echo(f"{found.added} rows added to {out}, {found.there} were there")
+    if found.other:
+        typer.echo(f"{found.other} were there with other results; kept as they were", err=True)
+
+
+@bench.command()
 def table(
     experiment: Name,
     kind: Annotated[
