@@ -148,6 +148,33 @@ def table(
         typer.echo(f"{row['task']} {row['method']} seed {row['seed']} beat the optimum", err=True)
 
 
+@bench.command(cls=Several)
+def summary(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Files of rows; all experiments' by default.")
+    ] = None,
+    to: Annotated[str, typer.Option(help="The method that others are compared with.")] = "optpair",
+    kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
+    budgets: Annotated[
+        list[int], typer.Option(min=1, help="Evaluations a dimension; the nearest checkpoint.")
+    ] = [25, 50],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+) -> None:
+    """Show how each method fares over all tasks, which weigh equally, as Markdown."""
+    from optpair.bench import experiments, overall
+    from optpair.bench import rows as module
+
+    names = [f"{name}.jsonl" for name in experiments.EXPERIMENTS]
+    try:
+        paths = files or [RESULTS / name for name in names]
+        found = [row for path in paths for row in module.read(path).values()]
+        if methods:
+            found = [row for row in found if row["method"] in {to, *methods}]
+        typer.echo(overall.markdown(found, to, experiments.check_kind(kind), budgets))
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
 @bench.command()
 def figures(
     experiment: Annotated[

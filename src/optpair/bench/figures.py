@@ -61,11 +61,10 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
     cells = [c for c in experiment.cells if any(row["task"] == c.task for row in rows)]
     names = drawn(experiment, rows)
     shown = looks(names)
-    columns = {1: 1, 2: 2, 4: 2, 9: 3}.get(len(cells), min(len(cells), 4))
+    columns = {1: 1, 2: 2, 4: 2}.get(len(cells), 3)
     lines = -(-len(cells) // columns)
-    figure, axes = plt.subplots(
-        lines, columns, squeeze=False, figsize=(1.2 + 3.3 * columns, 1.1 + 2.5 * lines)
-    )
+    width = style.WIDTH if columns > 1 else 0.65 * style.WIDTH
+    figure, axes = plt.subplots(lines, columns, squeeze=False, figsize=(width, 1.5 + 2.2 * lines))
     for axis, cell in zip(axes.flat, cells, strict=False):
         own = analysis.of_task(rows, cell.task)
         _panel(axis, own, names, shown, kind, experiment)
@@ -74,14 +73,15 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
         axis.set_visible(False)
     for axis in axes[:, 0]:
         axis.set_ylabel(analysis.KIND_NAMES[kind])
-    for axis in axes[-1]:
-        axis.set_xlabel("evaluations")
+    for index, axis in enumerate(axes.flat[: len(cells)]):
+        if index + columns >= len(cells):  # nothing is below it
+            axis.set_xlabel("evaluations")
     handles = [
         Line2D([], [], color=shown[n][0], linestyle=shown[n][1], label=analysis.label(n))
         for n in names
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(names), 4))
-    figure.supxlabel(_caption(experiment, rows, kind, names, width=40 * columns + 20), fontsize=8)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4 if columns > 1 else 2)
+    figure.supxlabel(_caption(experiment, rows, kind, names, width=int(15 * width)), fontsize=8)
     return figure
 
 
