@@ -167,4 +167,19 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
     assert figures.draw(GP, [], tmp_path) == []
     assert figures.repetitions(ROWS, ["jes", "ei"]) == "2"
-    assert figures.repetitions([*ROWS, row("ei", 2, 1, 1)], ["jes", "ei"]) == "JES 2, EI 3"
+    more = [*ROWS, row("ei", 2, 1, 1)]
+    assert figures.repetitions(more, ["jes", "ei"]) == "JES 2, EI 3"
+    more += [row("mes", seed, 1, 1) for seed in range(3)]
+    assert figures.repetitions(more, ["jes", "ei", "mes"]) == "3, JES 2"
+
+
+def test_other_libraries_are_dashed() -> None:
+    pytest.importorskip("matplotlib")
+    from optpair.bench import figures
+
+    names = ["jes", "mes", "pes", "ei", "optpair", "jes-peak", "optuna-gp", "optuna-tpe"]
+    names += ["botorch-lognei", "botorch-jes"]
+    shown = figures.looks(names)
+    assert len(set(shown.values())) == len(names)
+    assert shown["botorch-lognei"][0] == shown["mes"][0]
+    assert len(set(figures.looks(["jes:pairs=4", "jes:pairs=20"]).values())) == 2

@@ -83,13 +83,14 @@ def test_measures_of_a_run() -> None:
 
 
 def test_findings_by_hand() -> None:
-    behind, ahead, gap, least = (claims.findings(c, GP, ROWS) for c in claims.CLAIMS["gp"])
+    behind, ahead, gap, jes, least = (claims.findings(c, GP, ROWS) for c in claims.CLAIMS["gp"])
     (mes,) = behind
     assert (mes.task, mes.seeds, mes.verdict) == ("gp2", 2, "agrees")
     assert mes.mean == pytest.approx(-1)
     assert [found.verdict for found in ahead] == ["disagrees"]
     assert gap[0].mean == pytest.approx(-0.1)
     assert gap[0].verdict == "agrees"
+    assert (jes[0].mean, jes[0].verdict) == (pytest.approx(0), "undecided")
     assert [(f.first, f.verdict) for f in least] == [("jes", "agrees"), ("mes", "agrees")]
 
 
@@ -109,7 +110,7 @@ def test_conclusions() -> None:
     assert of("agrees", "disagrees", "undecided") == "in part: 1 of 3"
     assert of("disagrees", "undecided") == "disagrees where decided: 1 of 2"
     assert of("undecided") == "undecided"
-    assert claims.tally(GP, ROWS) == "4 agree, 1 disagree"
+    assert claims.tally(GP, ROWS) == "4 agree, 1 disagree, 1 undecided"
 
 
 def test_claims_are_of_tasks_and_methods_that_are_run() -> None:
@@ -139,7 +140,7 @@ def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
     contents = (
         "| [`gp`](#gp) | GP 2-D: 2 (of 1000); GP 4-D, GP 6-D: 0 (of 1000); GP 12-D: 0 (of 250)"
     )
-    assert f"{contents} | 6 | 4 agree, 1 disagree |" in text
+    assert f"{contents} | 6 | 4 agree, 1 disagree, 1 undecided |" in text
     assert f"**Why.** {prose.WHY['gp']}" in text
     assert "`optpair`, was not run yet" in text
     assert text.count("**Not run yet.**") == len(experiments.EXPERIMENTS) - 1 + 1  # and runtime
@@ -157,7 +158,8 @@ def test_table_one_beside_ours(tmp_path: Path) -> None:
     assert "| 2-D, the paper | 1.40 (1) | 17.39 (12) |" in text
     assert "| 2-D, here | 0.20 (1) | 0.40 (2) |" in text
     assert "2 warm asks on one core" in text
-    assert page._runtime(FULL).count("here |") == 3
+    assert "an ask of PES takes 2.0 times one of JES | **disagrees** |" in text
+    assert page._runtime(FULL).count("-D, here |") == 3
 
 
 def test_moment_matching_never_gains_too_much() -> None:
@@ -165,6 +167,13 @@ def test_moment_matching_never_gains_too_much() -> None:
     assert ratio.shape == (3, 3)
     assert np.all((ratio > 0.4) & (ratio <= 1 + 1e-9))
     assert np.all(np.diff(ratio, axis=1) > 0)  # better with more noise
+
+
+def test_what_is_said_of_moment_matching() -> None:
+    ratio = np.array([[0.8, 0.8, 0.9], [0.9, 0.9, 0.95], [0.7, 0.8, 1.0]])
+    assert [holds for _, _, holds in page._approximation_claims(ratio)] == [True, True, True]
+    worse = np.array([[0.6, 0.6, 0.7], [0.5, 0.5, 0.6], [0.7, 0.8, 1.1]])
+    assert [holds for _, _, holds in page._approximation_claims(worse)] == [False, False, False]
 
 
 def test_peaks_of_a_grid() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,13 @@ def drawn(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A colour a method; variants of one method differ in colour, or in dashes if there are two."""
+    """A colour a method; variants differ in colour, or in dashes where there are other methods."""
     plain = [name.partition(":")[0] for name in names]
     if len(set(plain)) == 1 and len(names) > 1:
         return {n: (c, "-") for n, c in zip(names, style.SERIES, strict=False)}
     found: dict[str, Look] = {}
     for name, base in zip(names, plain, strict=True):
-        earlier = plain[: names.index(name)].count(base)
+        earlier = plain[: names.index(name)].count(base) + (base in style.PEERS)
         found[name] = (style.COLOURS.get(base, style.GREY), style.DASHES[earlier % 4])
     return found
 
@@ -129,7 +130,7 @@ def _caption(
 
 def repetitions(rows: Sequence[Row], names: Sequence[str]) -> str:
     """How often each method was run, over the tasks."""
-    counts = {}
+    counts: dict[str, str] = {}
     for name in names:
         seeds: dict[str, set[int]] = {}
         for row in rows:
@@ -137,9 +138,11 @@ def repetitions(rows: Sequence[Row], names: Sequence[str]) -> str:
                 seeds.setdefault(row["task"], set()).add(row["seed"])
         low, high = min(map(len, seeds.values())), max(map(len, seeds.values()))
         counts[name] = f"{low}" if low == high else f"{low} to {high}"
-    if len(set(counts.values())) == 1:
-        return next(iter(counts.values()))
-    return ", ".join(f"{analysis.label(name)} {count}" for name, count in counts.items())
+    usual, times = Counter(counts.values()).most_common(1)[0]
+    if times <= len(counts) / 2:
+        return ", ".join(f"{analysis.label(name)} {count}" for name, count in counts.items())
+    others = [f"{analysis.label(name)} {count}" for name, count in counts.items() if count != usual]
+    return ", ".join([usual, *others])
 
 
 def seconds(experiment: Experiment, rows: Sequence[Row]) -> Figure:

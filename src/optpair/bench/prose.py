@@ -41,7 +41,8 @@ _ABOUT = {
     "functions": "What users get, `optpair`, beside EI in the same engine and other libraries.",
     "live": "Noise as it comes, and the answer judged by ten seeds of its own.",
     "pictures": """The paper says: JES finds all attractive regions and looks densely around the
-        optimum; MES also looks at poor regions; PES circles the optimum; EI misses optima.""",
+        optimum; MES finds them too, but looks at poor regions most of the four; PES circles the
+        optimum and passes over two local ones; EI misses two.""",
 }
 _WHY = {
     "gp": """MES falls behind because its gain counts no noise: uncertainty looks fully removable
@@ -50,10 +51,15 @@ _WHY = {
         JES's condition leaves out: that the slope there is zero. A look at the flanks of a peak
         then says where its top is, and PES spends its trials there, which is why its simple regret
         is so much larger. `jes-peak`, JES with that knowledge, makes up for most of the difference.
-        That the paper sees PES behind has two reasons that we know of: its authors report numerical
-        trouble with their PES, of which these tasks met none here; and their released code differs
-        from their text (the conditional mean leaves out f*, the local refinement returns its start,
-        and these tasks run with γ = 0.1).""",
+        Why the paper sees PES behind we do not know; this much is known of its code: it differs
+        from the text (the conditional mean leaves out f*, the local refinement returns its start,
+        and these tasks run with γ = 0.1), and the authors report numerical trouble with PES on
+        Branin, of which our PES met none on these tasks.""",
+    "pictures": """One function and one run each: a picture and no test. JES and PES are as the
+        paper has them: one looks at the optimum, the other around it. MES's gain depends on
+        (f* − m)/s alone, so that one more look at the best known place counts in full however
+        little a noisy trial can still tell: on this function it stayed at the second-highest peak,
+        as EI did, where the paper's MES looked everywhere.""",
     "runtime": """All methods share one engine here, compiled and batched over sets and pairs, with
         the same screening, so that what remains between them is their own arithmetic. PES's
         expectation propagation is compiled and batched like the rest: it takes less than twice the

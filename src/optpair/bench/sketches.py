@@ -115,9 +115,8 @@ def _band(
     colour: str,
     name: str,
 ) -> None:
-    axis.fill_between(
-        grid, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.6, linewidth=0, label=name
-    )
+    shade = style.light(colour)
+    axis.fill_between(grid, mean - 2 * sd, mean + 2 * sd, color=shade, linewidth=0, label=name)
     axis.plot(grid, mean, color="black", linewidth=1.0)
 
 
@@ -130,6 +129,7 @@ def approximation(folder: Path, points: int = 81) -> Path:
         figure, axis = plt.subplots(figsize=(5.6, 4.2))
         mesh = axis.pcolormesh(share, quantile, ratio, cmap="viridis", vmax=1.0, shading="nearest")
         lines = axis.contour(share, quantile, ratio, levels=[0.8, 0.9, 0.95, 0.99], colors="w")
+        lines.set_linewidth(1.0)
         axis.clabel(lines, fontsize=8, inline=False)
         axis.set(xscale="log", yscale="log", xlabel="noise, share of the variance of y")
         axis.set_ylabel("truncation quantile Φ(β)")
@@ -151,12 +151,19 @@ def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path |
             Q = np.array(found[name]["queries"])
             axis.contourf(land.side, land.side, land.values, levels=24, cmap="viridis")
             axis.scatter(
-                *Q.T, c=np.arange(len(Q)), cmap="autumn_r", s=16, edgecolor="black", lw=0.4
+                *Q.T,
+                c=np.arange(len(Q)),
+                cmap="autumn_r",
+                s=16,
+                edgecolor="black",
+                lw=0.4,
+                clip_on=False,
+                zorder=3,
             )
-            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8}
+            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8, "clip_on": False}
             axis.scatter(*land.peaks[1:].T, edgecolor="#c8c8c8", **ring)
             axis.scatter(*land.peaks[:1].T, edgecolor="white", **ring)
-            axis.set_title(analysis.label(name))
+            axis.set(title=analysis.label(name), xlim=(0, 1), ylim=(0, 1), aspect="equal")
             axis.grid(visible=False)
         for axis in axes.flat[len(names) :]:
             axis.set_visible(False)
