@@ -151,7 +151,10 @@ def table(
 @bench.command(cls=Several)
 def summary(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Files of rows; all experiments' by default.")
+        list[Path] | None,
+        typer.Argument(
+            help="Files of rows; by default results/ of every experiment but ablations."
+        ),
     ] = None,
     to: Annotated[str, typer.Option(help="The method that others are compared with.")] = "optpair",
     kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
@@ -164,9 +167,8 @@ def summary(
     from optpair.bench import experiments, overall
     from optpair.bench import rows as module
 
-    names = [f"{name}.jsonl" for name in experiments.EXPERIMENTS]
     try:
-        paths = files or [RESULTS / name for name in names]
+        paths = files or [RESULTS / f"{name}.jsonl" for name in experiments.SUMMED]
         found = [row for path in paths for row in module.read(path).values()]
         if methods:
             found = [row for row in found if row["method"] in {to, *methods}]

@@ -145,6 +145,8 @@ def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
     assert "`optpair`, was not run yet" in text
     assert text.count("**Not run yet.**") == len(experiments.EXPERIMENTS) - 1 + 1  # and runtime
     assert "| [`mlp`](#mlp) | not run yet | 0 |  |" in text
+    assert "| [`runtime`](#runtime) | | | not run yet |" in text
+    assert "| [`approximation`](#approximation) | | | 2 agree, 1 disagree |" in text
     for name in (*experiments.EXPERIMENTS, "runtime", "approximation"):
         assert f"\n## `{name}`\n" in text
 

@@ -156,9 +156,17 @@ def tally(experiment: Experiment, rows: Sequence[Row]) -> str:
         for claim in CLAIMS.get(experiment.name, ())
         for finding in findings(claim, experiment, rows)
     )
-    order: tuple[Verdict, ...] = ("agrees", "disagrees", "undecided")
-    words = {"agrees": "agree", "disagrees": "disagree", "undecided": "undecided"}
-    return ", ".join(f"{counts[v]} {words[v]}" for v in order if counts[v])
+    return words(counts)
+
+
+def words(counts: Mapping[str, int]) -> str:
+    """How many of each verdict.
+
+    >>> words({"agrees": 2, "disagrees": 0, "undecided": 1})
+    '2 agree, 1 undecided'
+    """
+    plural = {"agrees": "agree", "disagrees": "disagree", "undecided": "undecided"}
+    return ", ".join(f"{counts[v]} {many}" for v, many in plural.items() if counts.get(v))
 
 
 def _seen(found: Sequence[Finding], claim: Claim) -> str:

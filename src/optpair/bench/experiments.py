@@ -296,6 +296,8 @@ ALL = (
         target=0.03,
     ),
 )
+SUMMED = ("gp", "gp-noisy", "synthetic", "mlp", "functions", "live")
+"""Experiments whose tasks are summed up; the others look at some of them again."""
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({e.name: e for e in ALL})
 
 

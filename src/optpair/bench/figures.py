@@ -81,7 +81,7 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
         Line2D([], [], color=shown[n][0], linestyle=shown[n][1], label=analysis.label(n))
         for n in names
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=4 if columns > 1 else 2)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4 if columns > 1 else 3)
     figure.supxlabel(_caption(experiment, rows, kind, names, width=int(15 * width)), fontsize=8)
     return figure
 

@@ -63,14 +63,15 @@ def write(out: Path, results: Path) -> None:
     """Write the page."""
     figures = out.parent / "figures"
     every = {experiment.name: rows_of(experiment, results) for experiment in EXPERIMENTS.values()}
-    parts = [prose.HEAD, _contents(every), _together(every)]
+    rest = {"runtime": _runtime(results / TABLE1), "approximation": _approximation(figures)}
+    parts = [prose.HEAD, _contents(every, rest), _together(every)]
     parts += [_section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()]
-    parts += [_runtime(results / TABLE1), _approximation(figures)]
+    parts += rest.values()
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text("\n".join(filter(None, parts)), encoding="utf-8")
 
 
-def _contents(every: dict[str, list[Row]]) -> str:
+def _contents(every: Mapping[str, list[Row]], rest: Mapping[str, str]) -> str:
     """What was run so far, how much the paper ran, and what became of its claims."""
     lines = [
         "| experiment | repetitions (of the paper's) | runs | the paper's claims, task by task |",
@@ -90,7 +91,9 @@ def _contents(every: dict[str, list[Row]]) -> str:
             shown = "not run yet"
         found = claims.tally(experiment, rows) or ("" if experiment.paper else "not in the paper")
         lines.append(f"| [`{name}`](#{name}) | {shown} | {len(rows)} | {found} |")
-    lines += [f"| [`{name}`](#{name}) | | | |" for name in ("runtime", "approximation")]
+    for name, text in rest.items():
+        counts = {v: text.count(f"**{v}**") for v in ("agrees", "disagrees")}
+        lines.append(f"| [`{name}`](#{name}) | | | {claims.words(counts) or 'not run yet'} |")
     return "\n".join(lines) + "\n"
 
 
@@ -103,9 +106,9 @@ def _range(counts: list[int]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _together(every: dict[str, list[Row]]) -> str:
+def _together(every: Mapping[str, list[Row]]) -> str:
     """All tasks together: beside what users get or, as long as that was not run, beside JES."""
-    rows = [row for found in every.values() for row in found]
+    rows = [row for name in experiments.SUMMED for row in every[name]]
     there = {row["method"] for row in rows}
     reference = next((name for name in (DEFAULT, "jes") if name in there), None)
     if reference is None:

@@ -81,7 +81,7 @@ def conditioning(folder: Path) -> Path:
         ("given also f ≤ f* everywhere", m_t, s_t),
     )
     with style.look():
-        figure, axes = plt.subplot_mosaic([[0, 1, 2], [3, 3, 3]], figsize=(10.2, 5.4))
+        figure, axes = plt.subplot_mosaic([[0, 1, 2], [3, 3, 3]], figsize=(style.WIDTH, 5.2))
         for i, (title, mean, variance) in enumerate(steps):
             _band(axes[i], grid, mean, np.sqrt(variance + NOISE), style.SKY, "p(y)")
             _band(axes[i], grid, mean, np.sqrt(variance), style.GOLD, "p(f)")
@@ -160,7 +160,7 @@ def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path |
                 clip_on=False,
                 zorder=3,
             )
-            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8, "clip_on": False}
+            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8, "clip_on": False, "zorder": 4}
             axis.scatter(*land.peaks[1:].T, edgecolor="#c8c8c8", **ring)
             axis.scatter(*land.peaks[:1].T, edgecolor="white", **ring)
             axis.set(title=analysis.label(name), xlim=(0, 1), ylim=(0, 1), aspect="equal")
