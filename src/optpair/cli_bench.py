@@ -245,9 +245,9 @@ def speed(
     try:
         if threads is not None and not cores.limited(threads):
             raise typer.Exit(cores.rerun(threads))
-        from optpair.bench import speed as module
+        from optpair.bench import speed, speed_report
 
-        plan = module.Plan(
+        plan = speed.Plan(
             sets=sets,
             pairs=pairs,
             candidates=candidates,
@@ -260,7 +260,7 @@ def speed(
             study=study,
         )
         plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
-        module.main(plans, json)
+        speed_report.main(plans, json)
     except (OSError, ValueError) as error:
         fail(str(error))
 

@@ -15,7 +15,7 @@ from optpair.bench import rows as module
 from optpair.bench.experiments import EXPERIMENTS, Experiment
 from optpair.bench.methods import DEFAULT
 from optpair.bench.rows import Row
-from optpair.bench.speed import PAPER_SECONDS
+from optpair.bench.speed_report import PAPER_SECONDS
 
 FIGURES = {
     "pictures": ("pictures-densities", "pictures-conditioning", "pictures-queries"),
