@@ -142,13 +142,28 @@ def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
     )
     assert f"{contents} | 6 | 4 agree, 1 disagree, 1 undecided |" in text
     assert f"**Why.** {prose.WHY['gp']}" in text
-    assert "`optpair`, was not run yet" in text
+    assert "All tasks together" not in text  # there is one
     assert text.count("**Not run yet.**") == len(experiments.EXPERIMENTS) - 1 + 1  # and runtime
     assert "| [`mlp`](#mlp) | not run yet | 0 |  |" in text
     assert "| [`runtime`](#runtime) | | | not run yet |" in text
     assert "| [`approximation`](#approximation) | | | 2 agree, 1 disagree |" in text
     for name in (*experiments.EXPERIMENTS, "runtime", "approximation"):
         assert f"\n## `{name}`\n" in text
+
+
+def test_tasks_are_summed_up_where_there_are_two(tmp_path: Path) -> None:
+    other = [one | {"task": "gp4", "dimensions": 4} for one in ROWS]
+    append(tmp_path / "gp.jsonl", *ROWS, *other)
+    page.write(tmp_path / "page.md", tmp_path)
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "optpair bench summary --to jes" in text
+    assert "`optpair`, was not run yet" in text
+    assert "over 2 tasks, which weigh equally" in text
+    append(tmp_path / "gp.jsonl", *(one | {"method": "optpair"} for one in (ROWS[0], other[0])))
+    page.write(tmp_path / "page.md", tmp_path)
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "optpair bench summary\n" in text
+    assert "was not run yet" not in text
 
 
 def test_table_one_beside_ours(tmp_path: Path) -> None:

@@ -141,8 +141,11 @@ def conclusion(found: Sequence[Finding]) -> str:
 
 def markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
     """The claims of an experiment beside what the rows say; empty where the paper has none."""
+    every = CLAIMS.get(experiment.name, ())
+    if every and not rows:
+        return "\n".join(["The paper says:", "", *(f"- {claim.says}" for claim in every)])
     lines = ["| the paper says | seen here: difference ± s.e. (seeds) | |", "|---|---|---|"]
-    for claim in CLAIMS.get(experiment.name, ()):
+    for claim in every:
         found = findings(claim, experiment, rows)
         word = conclusion(found)
         lines.append(f"| {claim.says} | {_seen(found, claim)} | **{word}** |")

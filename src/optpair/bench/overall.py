@@ -207,11 +207,11 @@ def markdown(
     found = {b: [block.among(names) for block in every[b]] for b in budgets}
     places = {b: {s.method: s for s in standings(found[b], reference)} for b in budgets}
     shown = list(places[last])
-    lines = [_head(reference, budgets, last), "|---|" + "---:|" * (5 + 2 * len(budgets))]
+    lines = [_head(reference, budgets, last), "|---|" + "---:|" * (5 + len(budgets))]
     for name in shown:
         at_last = places[last][name]
-        cells = [analysis.label(name), str(at_last.tasks), str(at_last.runs)]
-        cells += [_average(places[b][name].rank) for b in budgets]
+        cells = [analysis.label(name), f"{at_last.tasks} ({at_last.runs})"]
+        cells.append(", ".join(filter(None, (_average(places[b][name].rank) for b in budgets))))
         cells += [_difference(places[b][name].difference, kind) for b in budgets]
         ours = name == reference
         cells += [str(at_last.best), "" if ours else f"{at_last.better} / {at_last.worse}"]
@@ -224,7 +224,7 @@ def markdown(
 
 def _head(reference: str, budgets: Sequence[int], last: int) -> str:
     ours = analysis.label(reference)
-    head = ["method", "tasks", "runs", *(f"average rank at {b}·D" for b in budgets)]
+    head = ["method", "tasks (runs)", f"average rank at {', '.join(f'{b}·D' for b in budgets)}"]
     head += [f"difference to {ours} at {b}·D" for b in budgets]
     head += [f"best at {last}·D on", f"better / worse than {ours} on", "s/ask"]
     return f"| {' | '.join(head)} |"
@@ -272,7 +272,7 @@ def _by_task(found: Sequence[Block], reference: str, kind: Kind) -> list[str]:
 
 
 def _average(found: Average | None) -> str:
-    return "" if found is None else analysis.show(found.mean, found.over_seeds)
+    return "" if found is None else analysis.number(found.mean, 2)
 
 
 def _difference(found: Average | None, kind: Kind) -> str:

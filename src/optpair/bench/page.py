@@ -107,11 +107,14 @@ def _range(counts: list[int]) -> str:
 
 
 def _together(every: Mapping[str, list[Row]]) -> str:
-    """All tasks together: beside what users get or, as long as that was not run, beside JES."""
+    """All tasks together: beside what users get or, as long as that was not run, beside JES.
+
+    Empty where there are not two tasks to sum up.
+    """
     rows = [row for name in experiments.SUMMED for row in every[name]]
     there = {row["method"] for row in rows}
     reference = next((name for name in (DEFAULT, "jes") if name in there), None)
-    if reference is None:
+    if reference is None or len(overall.blocks(rows, reference, overall.BUDGETS[-1])) < 2:
         return ""
     text = "## All tasks together\n\n```sh\noptpair bench summary\n```\n\n"
     if reference != DEFAULT:
