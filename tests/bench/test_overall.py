@@ -71,18 +71,25 @@ def test_differences_by_hand() -> None:
     assert mes.seconds == pytest.approx(0.3)
 
 
-def test_ranks_are_of_methods_that_ran_everywhere() -> None:
-    lines = {s.method: s for s in overall.standings(overall.blocks(ROWS, "jes", 20), "jes")}
-    ranks = {name: line.rank for name, line in lines.items()}
-    assert ranks["pes"] is None
-    assert ranks["jes"] is not None
-    assert ranks["mes"] is not None
-    assert ranks["jes"].mean == ranks["mes"].mean == 1.5  # each wins one of the two tasks
+def ranks(rows: list[Row], *names: str) -> dict[str, float]:
+    found = [block.among(names) for block in overall.blocks(rows, "jes", 20)]
+    lines = overall.standings(found, "jes")
+    return {line.method: line.rank.mean for line in lines if line.rank is not None}
+
+
+def test_ranks_are_over_tasks_on_which_all_methods_ran() -> None:
+    assert ranks(ROWS, "jes", "mes") == {"jes": 1.5, "mes": 1.5}  # each wins one of the two tasks
+    # All three ran on a alone: JES shares the second place once, and is last twice.
+    assert ranks(ROWS, "jes", "mes", "pes") == {
+        "mes": 1.0,
+        "pes": pytest.approx((2.5 + 2 + 2) / 3),
+        "jes": pytest.approx((2.5 + 3 + 3) / 3),
+    }
     more = [*ROWS, *runs("c", "jes", -1, -1), *runs("c", "mes", -1, -2)]
-    third = {s.method: s for s in overall.standings(overall.blocks(more, "jes", 20), "jes")}
-    assert third["jes"].rank is not None
     # On c a tie, 1.5 each, and a loss: (2 + 1 + 1.75) / 3.
-    assert third["jes"].rank.mean == pytest.approx(4.75 / 3)
+    assert ranks(more, "jes", "mes")["jes"] == pytest.approx(4.75 / 3)
+    apart = [*runs("a", "jes", -1), row("a", "mes", 7, 0.0, -1.0, -2.0)]
+    assert ranks(apart, "jes", "mes") == {}
 
 
 def test_significance_is_counted_by_task() -> None:

@@ -95,7 +95,7 @@ class Standing:
     tasks: int
     runs: int
     rank: Average | None
-    """Among the methods that ran on every task; 1 is best."""
+    """On the tasks on which all of the methods ran; 1 is best."""
     difference: Average | None
     best: int
     """Tasks on which no method is better on average."""
@@ -142,7 +142,7 @@ def standings(found: Sequence[Block], reference: str) -> list[Standing]:
     """Every method, the best average difference first."""
     names = list(dict.fromkeys(name for block in found for name in block.values))
     versus = [block.versus(reference) for block in found]
-    ranks = _ranks(found, [n for n in names if all(n in block.values for block in found)])
+    ranks = _ranks(found, names)
     best = [
         min(others, key=lambda name: others[name].mean)
         if any(other.mean < 0 for other in others.values())
@@ -171,10 +171,21 @@ def standings(found: Sequence[Block], reference: str) -> list[Standing]:
     return sorted(lines, key=lambda line: line.difference.mean if line.difference else 0.0)
 
 
+def _shared(found: Sequence[Block], names: Iterable[str]) -> list[Block]:
+    """The tasks that have a seed on which all of the methods ran."""
+    every = set(names)
+    return [
+        block
+        for block in found
+        if every <= set(block.values) and set.intersection(*(set(block.values[n]) for n in every))
+    ]
+
+
 def _ranks(found: Sequence[Block], names: Sequence[str]) -> dict[str, Average]:
-    """Average ranks of methods that ran on every task, over the seeds that all of them have."""
-    by_task = [analysis.ranks([block.values[name] for name in names]) for block in found]
-    by_task = [ranks for ranks in by_task if len(ranks)]
+    """Average ranks, over the tasks and seeds that all of the methods have."""
+    by_task = [
+        analysis.ranks([block.values[name] for name in names]) for block in _shared(found, names)
+    ]
     if not by_task or len(names) < 2:
         return {}
     moments = [
@@ -234,13 +245,17 @@ def _notes(found: Sequence[Block], reference: str, kind: Kind, budget: int) -> s
     tasks = "one task" if len(found) == 1 else f"{len(found)} tasks, which weigh equally"
     short = [analysis.task_label(b.task) for b in found if b.evaluations < 0.9 * b.wanted]
     early = f" Runs that end before {budget}·D count at their end: {', '.join(short)}."
+    names = {name for block in found for name in block.values}
+    shared = len(_shared(found, names))
+    ranked = f"the {shared} tasks" if shared != 1 else "the one task"
     return (
-        f"{analysis.KIND_NAMES[kind].capitalize()} over {tasks}. Ranks (1 is best) are among the "
-        "methods that ran on every task, on the seeds that all of them have. Differences to "
-        f"{analysis.label(reference)} are paired on equal seeds, negative where the method is "
-        "better, ± their standard error over seeds; in brackets, over tasks. Better and worse are "
-        "by Wilcoxon's signed-rank test at 5 %, Holm-corrected over the methods of a task. Regrets "
-        "are floored at a thousandth of the noise's standard deviation." + (early if short else "")
+        f"{analysis.KIND_NAMES[kind].capitalize()} over {tasks}. Ranks (1 is best) are over "
+        f"{ranked} on which all of these methods ran, on the seeds that all of them have. "
+        f"Differences to {analysis.label(reference)} are paired on equal seeds, negative where the "
+        "method is better, ± their standard error over seeds; in brackets, over tasks. Better and "
+        "worse are by Wilcoxon's signed-rank test at 5 %, Holm-corrected over a task's methods. "
+        "Regrets are floored at a thousandth of the noise's standard deviation."
+        + (early if short else "")
     )
 
 
