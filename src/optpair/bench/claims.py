@@ -154,7 +154,7 @@ def markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
 
 def tally(experiment: Experiment, rows: Sequence[Row]) -> str:
     """How many comparisons agree, disagree and are undecided."""
-    counts = Counter(
+    counts: Counter[str] = Counter(
         finding.verdict
         for claim in CLAIMS.get(experiment.name, ())
         for finding in findings(claim, experiment, rows)

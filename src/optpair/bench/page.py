@@ -92,8 +92,8 @@ def _contents(every: Mapping[str, list[Row]], rest: Mapping[str, str]) -> str:
         found = claims.tally(experiment, rows) or ("" if experiment.paper else "not in the paper")
         lines.append(f"| [`{name}`](#{name}) | {shown} | {len(rows)} | {found} |")
     for name, text in rest.items():
-        counts = {v: text.count(f"**{v}**") for v in ("agrees", "disagrees")}
-        lines.append(f"| [`{name}`](#{name}) | | | {claims.words(counts) or 'not run yet'} |")
+        found = claims.words({v: text.count(f"**{v}**") for v in ("agrees", "disagrees")})
+        lines.append(f"| [`{name}`](#{name}) | | | {found or 'not run yet'} |")
     return "\n".join(lines) + "\n"
 
 
