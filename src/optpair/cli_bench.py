@@ -107,6 +107,23 @@ def run(
 
 
 @bench.command()
+def merge(
+    out: Annotated[Path, typer.Argument(help="The file that is added to, or made.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of rows, say from other machines.")],
+) -> None:
+    """Put the rows of several files into one; runs that are there already stay as they are."""
+    from optpair.bench import rows
+
+    try:
+        found = rows.merge(out, files)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    typer.echo(f"{found.added} rows added to {out}, {found.there} were there")
+    if found.other:
+        typer.echo(f"{found.other} were there with other results; kept as they were", err=True)
+
+
+@bench.command()
 def table(
     experiment: Name,
     kind: Annotated[
@@ -129,6 +146,35 @@ def table(
         typer.echo(analysis.markdown(found, chosen, one))
     for row in analysis.beaten(found):
         typer.echo(f"{row['task']} {row['method']} seed {row['seed']} beat the optimum", err=True)
+
+
+@bench.command(cls=Several)
+def summary(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files of rows; by default results/ of every experiment but ablations."
+        ),
+    ] = None,
+    to: Annotated[str, typer.Option(help="The method that others are compared with.")] = "optpair",
+    kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
+    budgets: Annotated[
+        list[int], typer.Option(min=1, help="Evaluations a dimension; the nearest checkpoint.")
+    ] = [25, 50],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+) -> None:
+    """Show how each method fares over all tasks, which weigh equally, as Markdown."""
+    from optpair.bench import experiments, overall
+    from optpair.bench import rows as module
+
+    try:
+        paths = files or [RESULTS / f"{name}.jsonl" for name in experiments.SUMMED]
+        found = [row for path in paths for row in module.read(path).values()]
+        if methods:
+            found = [row for row in found if row["method"] in {to, *methods}]
+        typer.echo(overall.markdown(found, to, experiments.check_kind(kind), budgets))
+    except (OSError, ValueError) as error:
+        fail(str(error))
 
 
 @bench.command()
@@ -199,9 +245,9 @@ def speed(
     try:
         if threads is not None and not cores.limited(threads):
             raise typer.Exit(cores.rerun(threads))
-        from optpair.bench import speed as module
+        from optpair.bench import speed, speed_report
 
-        plan = module.Plan(
+        plan = speed.Plan(
             sets=sets,
             pairs=pairs,
             candidates=candidates,
@@ -214,7 +260,7 @@ def speed(
             study=study,
         )
         plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
-        module.main(plans, json)
+        speed_report.main(plans, json)
     except (OSError, ValueError) as error:
         fail(str(error))
 

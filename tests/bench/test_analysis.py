@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from optpair.bench import analysis, experiments, page
-from optpair.bench import rows as module
+from optpair.bench import analysis, experiments
 from optpair.bench.rows import Row
 
 GP = experiments.get("gp")
@@ -22,6 +21,7 @@ def row(method: str, seed: int, *regrets: float, task: str = "gp2") -> Row:
         "method": method,
         "seed": seed,
         "evaluations": 10 * (len(regrets) - 1),
+        "dimensions": 2,
         "initial": 3,
         "noise_var": 0.01,
         "settings": None,
@@ -94,10 +94,53 @@ def test_holm_by_hand() -> None:
     np.testing.assert_allclose(found, [0.06, 0.5, np.nan, 0.04, 0.06])
 
 
+def test_ties_are_ties_whatever_the_rounding() -> None:
+    # All of |d| equal: ±1 by signs alone, five of six: p = 2 · (6 + 1) / 2⁶.
+    differences = [0.1 + 0.2, 0.3, 0.3, 0.3, 0.3, -0.3]
+    assert analysis.signed_rank(differences) == pytest.approx(14 / 64)
+
+
+def test_the_direction_is_that_of_the_ranks() -> None:
+    # The mean is negative, but two of the three ranks, 1 + 2, equal the third.
+    assert analysis.direction([1.0, 2.0, -9.0]) == 0
+    assert analysis.direction([1.0, 2.0, 3.0, -9.0]) == 2
+    assert analysis.direction([0.0]) == 0
+
+
+def test_p_values_are_corrected_by_task() -> None:
+    rows = [
+        row(method, seed, 1.0, level * 10.0**-seed, task=task)
+        for task in ("gp2", "gp4")
+        for method, level in (("jes", 1.0), ("mes", 2.0), ("pes", 3.0))
+        for seed in range(6)
+    ]
+    # Six equal signs: p = 2/64 before; two methods a task, not four in the table.
+    found = [line.p for line in analysis.summary(rows, GP, "inference") if line.method != "jes"]
+    np.testing.assert_allclose(found, 4 * [4 / 64])
+
+
+def test_the_value_at_the_nearest_checkpoint() -> None:
+    found = [row("jes", 0, 1.0, 0.1, 0.01)]  # at 0, 10, 20
+    assert analysis.final(found, "jes", "inference", at=14) == {0: -1.0}
+    assert analysis.final(found, "jes", "inference", at=99) == {0: -2.0}
+    assert analysis.final(found, "jes", "inference", floor=0.05) == {0: pytest.approx(-1.30103)}
+
+
 def test_average_ranks() -> None:
     assert analysis.average_ranks(ROWS, ["jes", "ei"], "inference") == {"jes": 1.25, "ei": 1.75}
     assert analysis.average_ranks(ROWS, ["jes", "ei"], "observed") == {"jes": 1.25, "ei": 1.75}
     assert analysis.average_ranks(ROWS, ["jes", "mes"], "inference") == {}
+
+
+def test_tasks_weigh_equally_in_ranks_and_short_runs_do_not_count() -> None:
+    # On gp4 EI wins its one seed; on gp2 the ranks are 1.25 and 1.75 over two.
+    more = [*ROWS, row("jes", 0, 1, 1, task="gp4"), row("ei", 0, 1, 0.1, task="gp4")]
+    expected = {"jes": 1.625, "ei": 1.375}
+    assert analysis.average_ranks(more, ["jes", "ei"], "inference") == expected
+    short = [row("jes", seed, 9.0) for seed in (0, 1)]
+    assert analysis.average_ranks([*more, *short], ["jes", "ei"], "inference") == expected
+    shown = analysis.markdown([*more, row("mes", 0, 1, 1)], GP, "inference")
+    assert "ran on every task: EI 1.38, JES 1.62." in shown  # MES did not
 
 
 def test_the_table() -> None:
@@ -115,19 +158,6 @@ def test_a_beaten_optimum_is_noticed() -> None:
     assert [r["seed"] for r in analysis.beaten([*ROWS, row("jes", 7, 1, -1e-3)])] == [7]
 
 
-def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
-    for one in ROWS:
-        module.append(tmp_path / "results" / "gp.jsonl", one)
-    out = tmp_path / "docs" / "benchmarks.md"
-    page.write(out, tmp_path / "results")
-    text = out.read_text(encoding="utf-8")
-    assert "−1.50 ± 0.50 (−1.50)" in text
-    assert "| [`gp`](#gp) | 2 (of 1000), 0 (of 1000), 0 (of 250) | 4 |" in text
-    assert text.count("**Not run yet.**") == len(experiments.EXPERIMENTS) - 1
-    for name in (*experiments.EXPERIMENTS, "runtime", "approximation"):
-        assert f"\n## `{name}`\n" in text
-
-
 def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from optpair.bench import figures
@@ -137,14 +167,19 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
     assert figures.draw(GP, [], tmp_path) == []
     assert figures.repetitions(ROWS, ["jes", "ei"]) == "2"
-    assert figures.repetitions([*ROWS, row("ei", 2, 1, 1)], ["jes", "ei"]) == "JES 2, EI 3"
+    more = [*ROWS, row("ei", 2, 1, 1)]
+    assert figures.repetitions(more, ["jes", "ei"]) == "JES 2, EI 3"
+    more += [row("mes", seed, 1, 1) for seed in range(3)]
+    assert figures.repetitions(more, ["jes", "ei", "mes"]) == "3, JES 2"
 
 
-def test_moment_matching_never_gains_too_much() -> None:
+def test_other_libraries_are_dashed() -> None:
     pytest.importorskip("matplotlib")
-    from optpair.bench import sketches
+    from optpair.bench import figures
 
-    ratio = sketches.approximation_ratio(np.array([1e-3, 0.1, 0.9]), np.array([1e-3, 0.5, 0.9]))
-    assert ratio.shape == (3, 3)
-    assert np.all((ratio > 0.4) & (ratio <= 1 + 1e-9))
-    assert np.all(np.diff(ratio, axis=1) > 0)  # better with more noise
+    names = ["jes", "mes", "pes", "ei", "optpair", "jes-peak", "optuna-gp", "optuna-tpe"]
+    names += ["botorch-lognei", "botorch-jes"]
+    shown = figures.looks(names)
+    assert len(set(shown.values())) == len(names)
+    assert shown["botorch-lognei"][0] == shown["mes"][0]
+    assert len(set(figures.looks(["jes:pairs=4", "jes:pairs=20"]).values())) == 2

@@ -20,7 +20,10 @@ def row(seed: int = 0, **other: Any) -> rows.Row:
         "method": "jes",
         "seed": seed,
         "evaluations": 4,
-        "checkpoints": {"inference": [0.5]},
+        "dimensions": 2,
+        "settings": {"pairs": 8},
+        "versions": {"optpair": "1"},
+        "checkpoints": {"evaluations": [0, 4], "inference": [0.5, 0.25]},
     } | other
 
 
@@ -44,6 +47,61 @@ def test_a_line_cut_off_by_a_kill_costs_that_line_only(tmp_path: Path) -> None:
     assert len(rows.read(path)) == 1
     rows.append(path, row(1))
     assert [r["seed"] for r in rows.read(path).values()] == [0, 1]
+
+
+def test_a_row_is_read_as_it_was_written_and_what_is_shared_is_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    written = [row(0), row(1), row(2, settings={"pairs": 9}), row(3)]
+    for one in written:
+        rows.append(path, one)
+    assert list(rows.read(path).values()) == written
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert ["with" in line for line in lines] == [True, False, False, True, False, False]
+    assert {"settings", "versions", "dimensions"}.isdisjoint(lines[1])
+
+
+def test_files_may_be_put_together_in_any_order(tmp_path: Path) -> None:
+    one, two, both = (tmp_path / f"{name}.jsonl" for name in ("one", "two", "both"))
+    rows.append(one, row(0), row(1))
+    rows.append(two, row(1), row(2, settings={"pairs": 9}))
+    lines = (one.read_text() + two.read_text()).splitlines()
+    both.write_text("\n".join(reversed(lines)) + "\n")
+    assert sorted(rows.read(both).values(), key=rows.key) == [
+        row(0),
+        row(1),
+        row(2, settings={"pairs": 9}),
+    ]
+
+
+def test_a_shared_line_cut_off_by_a_kill_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows.append(path, row(0))
+    path.write_bytes(path.read_bytes().splitlines()[0][:-3])
+    rows.append(path, row(1))
+    assert list(rows.read(path).values()) == [row(1)]
+
+
+def test_a_row_without_what_it_was_made_with_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows.append(path, row(0))
+    path.write_text(path.read_text().splitlines()[1] + "\n")
+    with pytest.raises(ValueError, match=r"line 1 of .* was made with"):
+        rows.read(path)
+
+
+def test_merging_adds_what_is_missing_and_keeps_what_is_there(tmp_path: Path) -> None:
+    out, one, two = (tmp_path / f"{name}.jsonl" for name in ("out", "one", "two"))
+    rows.append(out, row(0))
+    rows.append(one, row(0), row(1))
+    other = row(1, checkpoints={"evaluations": [0, 4], "inference": [9.0, 9.0]})
+    rows.append(two, other, row(2))
+    assert rows.merge(out, [one, two]) == rows.Merged(added=2, there=1, other=1)
+    assert list(rows.read(out).values()) == [row(0), row(1), row(2)]
+    before = out.read_bytes()
+    assert rows.merge(out, [one, two]).added == 0
+    assert out.read_bytes() == before
+    with pytest.raises(FileNotFoundError, match="none"):
+        rows.merge(out, [tmp_path / "none.jsonl"])
 
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
@@ -75,7 +133,9 @@ def test_writers_at_once_do_not_mix(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(100 * i)]) for i in range(3)
     ]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
-    seeds = [json.loads(line)["seed"] for line in path.read_text().splitlines()]
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sum("with" in line for line in lines) == 1
+    seeds = [line["seed"] for line in lines if "seed" in line]
     assert sorted(seeds) == [100 * i + j for i in range(3) for j in range(40)]
 
 

@@ -33,9 +33,10 @@ def test_a_run_of_a_control_by_hand() -> None:
     at = [row["checkpoints"]["evaluations"].index(n) for n in (0, 6)]
     for index, told in zip(at, (3, 9), strict=True):
         found = {name: numbers[index] for name, numbers in row["checkpoints"].items()}
-        assert found["simple"] == pytest.approx(task.optimum.f - f[:told].max())
-        assert found["observed"] == pytest.approx(y[:told].max())
-        assert found["inference"] == pytest.approx(task.optimum.f - f[np.argmax(y[:told])])
+        assert found["simple"] == pytest.approx(task.optimum.f - f[:told].max(), rel=1e-4)
+        assert found["observed"] == pytest.approx(y[:told].max(), rel=1e-4)
+        regret = task.optimum.f - f[np.argmax(y[:told])]
+        assert found["inference"] == pytest.approx(regret, rel=1e-4)
     assert row["recommends"] == "best observed"
     assert row["settings"] is None
     assert row["noise_var"] == 0.01
@@ -164,7 +165,7 @@ def test_what_is_on_file_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
     first = runner.benchmark([SOBOL], out, console=QUIET)
     monkeypatch.setattr(runner, "_local", lambda workers: pytest.fail("a worker was started"))
     assert runner.benchmark([SOBOL], out, console=QUIET) == first
-    assert len(out.read_text().splitlines()) == 1
+    assert len(out.read_text().splitlines()) == 2  # one of them is what runs share
 
 
 def test_rows_of_other_settings_are_counted(tmp_path: Path) -> None:
@@ -199,7 +200,8 @@ def test_two_runners_share_a_file_and_one_is_killed(tmp_path: Path) -> None:
     assert two.wait(120) == 0
     plan = runner.Plan("synthetic", ("branin@0.01",), (), ("sobol", "random"), 40, 0, 3)
     assert set(rows.read(out)) == {spec.key for spec in plan.runs()}
-    assert out.read_text().count("\n") <= 81  # none twice, but for a line that the kill cut off
+    # None twice, but for a line that the kill cut off; and what the runs of a method share.
+    assert out.read_text().count("\n") <= 83
 
 
 def test_a_cluster(tmp_path: Path) -> None:

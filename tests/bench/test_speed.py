@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from optpair.bench import cores, limits, peers, speed, tasks
+from optpair.bench import cores, limits, peers, speed, speed_report, tasks
 from optpair.settings import Settings
 
 
@@ -47,7 +47,7 @@ def test_a_tiny_measurement() -> None:
     assert len(timing.seconds) == 2
     assert {"condition", "pairs", "maximise"} <= set(timing.stages)
     assert sum(timing.stages.values()) <= 1.5 * timing.median
-    assert "whole ask" in text(speed.stage_table(timing))
+    assert "whole ask" in text(speed_report.stage_table(timing))
 
 
 def test_ratios_are_to_the_first_line() -> None:
@@ -55,7 +55,7 @@ def test_ratios_are_to_the_first_line() -> None:
         speed.Timing("optpair jes", 6, [0.1, 0.2, 0.3]),
         speed.Timing("other", 6, [1.0]),
     ]
-    shown = text(speed.ask_table(speed.Plan(paper=True), timings))
+    shown = text(speed_report.ask_table(speed.Plan(paper=True), timings))
     lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "│" in line}
     assert "5.0" in lines["other"]
     assert "7.8" in lines["the paper's Table 1, on its authors' machine: jes"]  # 1.56 / 0.2
@@ -66,11 +66,11 @@ def test_methods_stand_beside_each_other() -> None:
     times = dict(zip(plan.methods, (0.5, 0.4, 1.0), strict=True))
     timings = [speed.Timing(f"optpair {name}", 4, [t, t]) for name, t in times.items()]
     asks = [asdict(timing) for timing in timings]
-    shown = text(speed.method_table([{"plan": asdict(plan), "asks": asks}]))
+    shown = text(speed_report.method_table([{"plan": asdict(plan), "asks": asks}]))
     assert "4-D, n = 50" in shown
     for cell in ("0.500 ± 0.000 (1.00)", "0.400 ± 0.000 (0.80)", "1.000 ± 0.000 (2.00)"):
         assert cell in shown
-    assert "69.1" in text(speed.ask_table(plan, timings))  # Table 1's PES, 34.53 / 0.5
+    assert "69.1" in text(speed_report.ask_table(plan, timings))  # Table 1's PES, 34.53 / 0.5
     with pytest.raises(ValueError, match="method must be one of jes"):
         speed.Plan(beside=("ei", "pess"))
 
@@ -80,7 +80,9 @@ def test_growth_leaves_out_what_was_not_timed() -> None:
         asks = [{"name": name, "median": median} for name, median in seconds.items()]
         return {"plan": asdict(speed.Plan(6, n=n)), "asks": asks}
 
-    shown = text(speed.growth_table([report(100, ours=0.1, slow=9.0), report(2000, ours=1.5)]))
+    shown = text(
+        speed_report.growth_table([report(100, ours=0.1, slow=9.0), report(2000, ours=1.5)])
+    )
     lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "n =" in line}
     assert "0.100" in lines["6-D, n = 100"]
     assert "9.000" in lines["6-D, n = 100"]
@@ -117,7 +119,9 @@ def test_limits_count_every_stage_and_grow_with_the_work() -> None:
     assert 0 < limits.screening(Settings(), 6, 100, rates) < small["maximise"]
     twice = limits.stages(Settings(moves=4), 6, 100, rates, rates)
     assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
-    shown = text(speed.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small))
+    shown = text(
+        speed_report.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small)
+    )
     assert "limit" in shown
     assert "whole ask" in shown
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,10 @@ from optpair.bench.rows import Row
 FLOOR = 1e-8  # regrets below are as good as zero, and log 0 is not a number
 WHOLE = {
     "optpair": "optpair (default)",
+    "jes-peak": "JES-peak",
+    "jes-exact": "JES-exact",
+    "mes-paths": "MES-paths",
+    "mean": "mean",
     "ei": "EI",
     "logei": "log EI",
     "nei": "NEI",
@@ -39,10 +43,12 @@ KIND_NAMES: Mapping[Kind, str] = {
 }
 
 
-def transform(numbers: Iterable[float], kind: Kind) -> Float[np.ndarray, " k"]:
+def transform(
+    numbers: Iterable[float], kind: Kind, floor: float = FLOOR
+) -> Float[np.ndarray, " k"]:
     """What is averaged: log10 of regrets, floored, or observed values as they are."""
     values = np.array(list(numbers), dtype=np.float64)
-    return values if kind == "observed" else np.log10(np.maximum(values, FLOOR))
+    return values if kind == "observed" else np.log10(np.maximum(values, floor))
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,27 @@ def curve(rows: Iterable[Row], method: str, kind: Kind) -> Curve | None:
     return Curve(np.array(sorted(shared), float), seeds, np.array(values), own[0]["initial"])
 
 
-def final(rows: Iterable[Row], method: str, kind: Kind) -> dict[int, float]:
-    """What a method ended with, by seed."""
-    return {
-        row["seed"]: float(transform(row["checkpoints"][kind][-1:], kind)[0])
-        for row in rows
-        if row["method"] == method
-    }
+def final(
+    rows: Iterable[Row], method: str, kind: Kind, at: float | None = None, floor: float = FLOOR
+) -> dict[int, float]:
+    """What a method had found by seed: in the end, or at the checkpoint nearest to `at`."""
+    found = {}
+    for row in rows:
+        if row["method"] == method:
+            points = row["checkpoints"]
+            index = -1 if at is None else nearest(points["evaluations"], at)
+            found[row["seed"]] = float(transform([points[kind][index]], kind, floor)[0])
+    return found
+
+
+def nearest(points: Sequence[int], at: float) -> int:
+    """The index of the checkpoint nearest to a number of evaluations."""
+    return int(np.argmin(np.abs(np.array(points) - at)))
+
+
+def paired(values: Mapping[int, float], others: Mapping[int, float]) -> list[float]:
+    """Differences of two methods on the seeds that both have."""
+    return [value - others[seed] for seed, value in values.items() if seed in others]
 
 
 def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
@@ -129,9 +149,9 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
 
 
 def to_target(rows: Iterable[Row], method: str, kind: Kind, target: float) -> list[float]:
-    """Evaluations until a regret is at most the target, by run; infinite where it never is.
+    """Evaluations until a regret is at most the target for the first time, by run.
 
-    As fine as the checkpoints are.
+    Infinite where it never is. As fine as the checkpoints are.
     """
     counts = []
     for row in rows:
@@ -147,10 +167,14 @@ def to_target(rows: Iterable[Row], method: str, kind: Kind, target: float) -> li
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """p of Wilcoxon's signed-rank test that the differences are about zero; NaN for too few."""
-    array = np.array([d for d in differences if d != 0])
+    """p of Wilcoxon's signed-rank test that the differences are about zero; NaN for too few.
+
+    Differences of nothing say nothing, and are left out.
+    """
     if len(differences) < 6:  # the smallest p of five is 0.06
         return float("nan")
+    array = np.round(differences, 9)  # what should be equal is a tie
+    array = array[array != 0]
     return 1.0 if len(array) == 0 else float(wilcoxon(array).pvalue)
 
 
@@ -168,16 +192,46 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
+def direction(differences: Sequence[float]) -> float:
+    """Which way Wilcoxon's test sees them: the sum of their signed ranks."""
+    array = np.array([d for d in differences if d != 0])
+    return float(np.sum(np.sign(array) * rankdata(np.abs(array)))) if len(array) else 0.0
+
+
+def ranks(
+    found: Sequence[Mapping[int, float]], *, larger: bool = False
+) -> Float[np.ndarray, "n m"]:
+    """The ranks of methods, 1 the best, by seed; only seeds that all of them have."""
+    shared = sorted(set.intersection(*(set(values) for values in found)))
+    if not shared:
+        return np.zeros((0, len(found)))
+    sign = -1.0 if larger else 1.0
+    table = [[sign * values[seed] for values in found] for seed in shared]
+    return np.asarray(rankdata(table, axis=1))
+
+
 def average_ranks(rows: Sequence[Row], names: Sequence[str], kind: Kind) -> dict[str, float]:
-    """The mean rank of each method, 1 the best, over (task, seed) where all methods ran."""
-    blocks: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
-    for row in rows:
-        value = float(transform(row["checkpoints"][kind][-1:], kind)[0])
-        blocks[row["task"], row["seed"]][row["method"]] = -value if kind == "observed" else value
-    whole = [[block[n] for n in names] for block in blocks.values() if set(names) <= set(block)]
-    if not whole:
+    """The mean rank of each method, on equal seeds; tasks weigh equally.
+
+    Empty where no task has runs of all methods on one seed.
+    """
+    by_task = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        own = of_task(rows, task)
+        found = ranks([final(own, n, kind) for n in names], larger=kind == "observed")
+        if len(found):
+            by_task.append(found.mean(0))
+    if not by_task:
         return {}
-    return dict(zip(names, rankdata(whole, axis=1).mean(0).tolist(), strict=True))
+    return dict(zip(names, np.mean(by_task, axis=0).tolist(), strict=True))
+
+
+def everywhere(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
+    """The methods that have runs on every task of the rows."""
+    there: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        there[row["task"]].add(row["method"])
+    return [name for name in names if all(name in methods for methods in there.values())]
 
 
 @dataclass(frozen=True)
@@ -197,41 +251,47 @@ class Line:
     difference: tuple[float, float] | None
     """Paired with the first method on equal seeds: mean and standard error."""
     pairs: int
+    """How many seeds both have."""
     p: float
     seconds: float
     """The median ask, over the runs' medians."""
 
 
 def summary(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> list[Line]:
-    """Every method on every task; p values corrected for all comparisons of the table."""
+    """Every method on every task, paired with the experiment's first.
+
+    p values are corrected for the number of methods on the task.
+    """
+    first = (methods_of(rows, experiment) or [""])[0]
     lines: list[Line] = []
     for cell in experiment.cells:
         own = of_task(rows, cell.task)
         names = methods_of(own, experiment)
-        for name in names:
-            values, first = final(own, name, kind), final(own, names[0], kind)
-            differences = [values[s] - first[s] for s in values if s in first]
-            reached = to_target(own, name, kind, experiment.target)
-            asks = [row["ask_seconds"]["median"] for row in own if row["method"] == name]
-            mean, error = mean_and_error(values.values())
-            lines.append(
-                Line(
-                    cell.task,
-                    name,
-                    len(values),
-                    mean,
-                    error,
-                    float(np.median(list(values.values()))),
-                    float(np.mean(np.isfinite(reached))),
-                    float(np.median(reached)),
-                    None if name == names[0] else mean_and_error(differences),
-                    len(differences),
-                    float("nan") if name == names[0] else signed_rank(differences),
-                    float(np.median(asks)),
-                )
-            )
-    corrected = holm([line.p for line in lines])
-    return [Line(**(vars(line) | {"p": p})) for line, p in zip(lines, corrected, strict=True)]
+        found = [_line(own, cell.task, name, first, kind, experiment.target) for name in names]
+        corrected = holm([line.p for line in found])
+        lines += [replace(line, p=p) for line, p in zip(found, corrected, strict=True)]
+    return lines
+
+
+def _line(rows: Sequence[Row], task: str, name: str, first: str, kind: Kind, target: float) -> Line:
+    values = final(rows, name, kind)
+    differences = [] if name == first else paired(values, final(rows, first, kind))
+    reached = to_target(rows, name, kind, target)
+    mean, error = mean_and_error(values.values())
+    return Line(
+        task,
+        name,
+        len(values),
+        mean,
+        error,
+        float(np.median(list(values.values()))),
+        float(np.mean(np.isfinite(reached))),
+        float(np.median(reached)),
+        mean_and_error(differences) if differences else None,
+        len(differences),
+        signed_rank(differences),
+        float(np.median([row["ask_seconds"]["median"] for row in rows if row["method"] == name])),
+    )
 
 
 def markdown(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> str:
@@ -242,30 +302,34 @@ def markdown(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> str:
     regret = kind != "observed"
     head = ["task", "method", "runs", f"{KIND_NAMES[kind]}, mean ± s.e. (median)"]
     head += [f"evaluations to {experiment.target:g}"] if regret else []
-    first = label(lines[0].method)
-    head += [f"difference to {first}", "p", "s/ask"]
+    first = methods_of(rows, experiment)[0]
+    head += [f"difference to {label(first)}", "p", "s/ask"]
     table = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
     for line in lines:
         cells = [task_label(line.task), label(line.method), str(line.runs)]
-        cells.append(f"{_show(line.mean, line.error, digits=2 if regret else 4)} ")
-        cells[-1] += f"({_number(line.median, 2 if regret else 4)})"
+        cells.append(f"{show(line.mean, line.error, digits=2 if regret else 4)} ")
+        cells[-1] += f"({number(line.median, 2 if regret else 4)})"
         cells += [_target(line)] if regret else []
         digits = 2 if regret else 4
-        cells.append("" if line.difference is None else _show(*line.difference, "+", digits))
+        cells.append("" if line.difference is None else show(*line.difference, "+", digits))
         cells += ["" if np.isnan(line.p) else f"{line.p:.2g}", f"{line.seconds:.2g}"]
         table.append("| " + " | ".join(cells) + " |")
-    names = methods_of(rows, experiment)
-    ranks = average_ranks(rows, names, kind)
-    shown = ", ".join(f"{label(n)} {r:.2f}" for n, r in sorted(ranks.items(), key=lambda x: x[1]))
-    below = (
-        f"\nAverage rank (1 is best) where all methods ran: {shown}.\n" if len(ranks) > 1 else ""
-    )
     sign = "negative is better" if regret else "positive is better"
     return (
         "\n".join(table)
         + f"\n\nDifferences are paired on equal seeds, {sign}; p is Wilcoxon's signed-rank test, "
-        + f"Holm-corrected over the table.\n{below}"
+        + f"Holm-corrected over the methods of a task.\n{_ranking(rows, experiment, kind)}"
     )
+
+
+def _ranking(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> str:
+    """A sentence on average ranks; empty where fewer than two methods ran on every task."""
+    own = [row for cell in experiment.cells for row in of_task(rows, cell.task)]
+    found = average_ranks(own, everywhere(own, methods_of(own, experiment)), kind)
+    if len(found) < 2:
+        return ""
+    shown = ", ".join(f"{label(n)} {r:.2f}" for n, r in sorted(found.items(), key=lambda x: x[1]))
+    return f"\nAverage rank (1 is best) of the methods that ran on every task: {shown}.\n"
 
 
 def _target(line: Line) -> str:
@@ -275,13 +339,15 @@ def _target(line: Line) -> str:
     return f"{count} ({100 * line.reached:.0f} % reach it)"
 
 
-def _number(value: float, digits: int, sign: str = "") -> str:
+def number(value: float, digits: int, sign: str = "") -> str:
+    """A number as it is shown."""
     return f"{value:{sign}.{digits}f}".replace("-", "−")
 
 
-def _show(mean: float, error: float, sign: str = "", digits: int = 2) -> str:
+def show(mean: float, error: float, sign: str = "", digits: int = 2) -> str:
+    """A mean and, where it has one, its standard error."""
     spread = "" if np.isnan(error) else f" ± {error:.{digits}f}"
-    return _number(mean, digits, sign) + spread
+    return number(mean, digits, sign) + spread
 
 
 def label(method: str) -> str:

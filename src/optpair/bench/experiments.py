@@ -48,7 +48,7 @@ class Experiment:
     name: str
     title: str
     paper: str
-    """What the paper shows and says there."""
+    """Where it is in the paper; empty where it is not. `claims.py` has what is said there."""
     cells: tuple[Cell, ...]
     methods: tuple[str, ...]
     model: module.Model
@@ -147,9 +147,7 @@ ALL = (
     Experiment(
         "gp",
         "GP samples, hyperparameters known",
-        "Fig. “GP prior samples” and App. “Regret measures”: JES substantially outperforms "
-        "PES and MES on all tasks in inference regret; simple and inference regret are about "
-        "equal for MES and differ most for PES.",
+        "Fig. “GP prior samples”; App. “Regret measures”",
         _gp("", 50, (1000, 1000, 1000, 250), GP_DIMS),
         FOUR,
         "known",
@@ -160,8 +158,7 @@ ALL = (
     Experiment(
         "gp-noisy",
         "GP samples with much noise, σ² = 4",
-        "Fig. “noisy GP sample tasks”: MES and PES slow down at half of the budget, JES "
-        "improves steadily to the end.",
+        "Fig. “noisy GP sample tasks”",
         _gp("@4", 125, (100, 100), (2, 4)),
         FOUR,
         "known",
@@ -174,9 +171,7 @@ ALL = (
     Experiment(
         "synthetic",
         "Branin and Hartmann functions, σ² = 0.01",
-        "Fig. “Synthetic test functions” and App. “Regret measures”: on Branin JES starts "
-        "slower than MES and reaches the same; on both Hartmann functions it is among the "
-        "best at first and clearly best in the end.",
+        "Fig. “Synthetic test functions”; App. “Regret measures”",
         SYNTHETIC_CELLS,
         FOUR,
         "marginal",
@@ -191,8 +186,7 @@ ALL = (
     Experiment(
         "mlp",
         "Networks of HPOBench's tables",
-        "Fig. “MLP tasks”: JES is substantially better on two tasks, about equal to EI on "
-        "three, EI is better on one; JES is better than or equal to MES on all, PES behind.",
+        "Fig. “MLP tasks”",
         tuple(Cell(f"hpo-{n}", 80, 100, refresh_every=5) for n in tables.DATASETS),
         FOUR,
         "marginal",
@@ -215,8 +209,7 @@ ALL = (
     Experiment(
         "gamma",
         "JES with different shares γ of exploitation",
-        "App. “Ablation studies”: γ > 0 improves simple regret; γ of 0.05 or 0.1 gives equal "
-        "or better inference regret too; 0.2 is slightly worse on Hartmann-6.",
+        "App. “Ablation studies”",
         SYNTHETIC_CELLS,
         _with("jes", "exploit", (0, 0.05, 0.1, 0.2)),
         "marginal",
@@ -229,8 +222,7 @@ ALL = (
     Experiment(
         "misspecified",
         "Functions that a GP does not fit: Michalewicz 10-D, Levy 8-D",
-        "App. “Model misspecification”: with γ = 0.1 inference regret is equal or better and "
-        "simple regret strictly better for every method; MES is generally best.",
+        "App. “Model misspecification”",
         (
             Cell("michalewicz@0.01", 500, 100, refresh_every=10),
             Cell("levy@0.01", 400, 100, refresh_every=10),
@@ -247,8 +239,7 @@ ALL = (
     Experiment(
         "noise-levels",
         "GP samples in 4-D at nine levels of noise",
-        "App. “Ablation study on σ²”: JES is robust to the level of noise, MES and PES lose "
-        "more as it grows.",
+        "App. “Ablation study on σ²”",
         tuple(Cell(f"gp4@{v:g}", 200, 50) for v in NOISE_LEVELS),
         ("jes", "mes", "pes"),
         "known",
@@ -260,8 +251,7 @@ ALL = (
     Experiment(
         "pairs",
         "JES with different numbers of optimal pairs",
-        "App. “Dependence on the number of MC samples”: more pairs help a little at first, "
-        "more so in more dimensions; in 12-D few pairs end better.",
+        "App. “Dependence on the number of MC samples”",
         _gp("", 50, (100, 100, 100, 100), GP_DIMS),
         _with("jes", "pairs", (4, 20, 100, 500)),
         "known",
@@ -274,8 +264,7 @@ ALL = (
     Experiment(
         "pictures",
         "Where each method looks on one GP sample",
-        "Fig. “queries”: JES finds all attractive regions and looks densely around the "
-        "optimum; MES also looks at poor regions; PES circles the optimum; EI misses optima.",
+        "Figs. 1 to 3 and “queries”",
         (Cell("gp2", 100, 1),),
         FOUR,
         "known",
@@ -286,8 +275,7 @@ ALL = (
     Experiment(
         "functions",
         "Functions of the literature, noise 10 % of their spread, default settings",
-        "Not in the paper: what users get, `optpair`, beside EI in the same engine and "
-        "other libraries.",
+        "",
         tuple(Cell(name, 100, 0) for name in SYNTHETIC),
         ("optpair", "logei"),
         "marginal",
@@ -297,7 +285,7 @@ ALL = (
     Experiment(
         "live",
         "A network that is trained at each evaluation",
-        "Not in the paper: noise as it comes, and the answer judged by ten seeds of its own.",
+        "",
         (Cell("live-mlp", 60, 0),),
         ("optpair", "logei", "random"),
         "marginal",
@@ -308,6 +296,8 @@ ALL = (
         target=0.03,
     ),
 )
+SUMMED = ("gp", "gp-noisy", "synthetic", "mlp", "functions", "live")
+"""Experiments whose tasks are summed up; the others look at some of them again."""
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({e.name: e for e in ALL})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,13 @@ def drawn(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A colour a method; variants of one method differ in colour, or in dashes if there are two."""
+    """A colour a method; variants differ in colour, or in dashes where there are other methods."""
     plain = [name.partition(":")[0] for name in names]
     if len(set(plain)) == 1 and len(names) > 1:
         return {n: (c, "-") for n, c in zip(names, style.SERIES, strict=False)}
     found: dict[str, Look] = {}
     for name, base in zip(names, plain, strict=True):
-        earlier = plain[: names.index(name)].count(base)
+        earlier = plain[: names.index(name)].count(base) + (base in style.PEERS)
         found[name] = (style.COLOURS.get(base, style.GREY), style.DASHES[earlier % 4])
     return found
 
@@ -61,11 +62,10 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
     cells = [c for c in experiment.cells if any(row["task"] == c.task for row in rows)]
     names = drawn(experiment, rows)
     shown = looks(names)
-    columns = {1: 1, 2: 2, 4: 2, 9: 3}.get(len(cells), min(len(cells), 4))
+    columns = {1: 1, 2: 2, 4: 2}.get(len(cells), 3)
     lines = -(-len(cells) // columns)
-    figure, axes = plt.subplots(
-        lines, columns, squeeze=False, figsize=(1.2 + 3.3 * columns, 1.1 + 2.5 * lines)
-    )
+    width = style.WIDTH if columns > 1 else 0.65 * style.WIDTH
+    figure, axes = plt.subplots(lines, columns, squeeze=False, figsize=(width, 1.5 + 2.2 * lines))
     for axis, cell in zip(axes.flat, cells, strict=False):
         own = analysis.of_task(rows, cell.task)
         _panel(axis, own, names, shown, kind, experiment)
@@ -74,14 +74,15 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
         axis.set_visible(False)
     for axis in axes[:, 0]:
         axis.set_ylabel(analysis.KIND_NAMES[kind])
-    for axis in axes[-1]:
-        axis.set_xlabel("evaluations")
+    for index, axis in enumerate(axes.flat[: len(cells)]):
+        if index + columns >= len(cells):  # nothing is below it
+            axis.set_xlabel("evaluations")
     handles = [
         Line2D([], [], color=shown[n][0], linestyle=shown[n][1], label=analysis.label(n))
         for n in names
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(names), 4))
-    figure.supxlabel(_caption(experiment, rows, kind, names, width=40 * columns + 20), fontsize=8)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4 if columns > 1 else 3)
+    figure.supxlabel(_caption(experiment, rows, kind, names, width=int(15 * width)), fontsize=8)
     return figure
 
 
@@ -129,7 +130,7 @@ def _caption(
 
 def repetitions(rows: Sequence[Row], names: Sequence[str]) -> str:
     """How often each method was run, over the tasks."""
-    counts = {}
+    counts: dict[str, str] = {}
     for name in names:
         seeds: dict[str, set[int]] = {}
         for row in rows:
@@ -137,9 +138,11 @@ def repetitions(rows: Sequence[Row], names: Sequence[str]) -> str:
                 seeds.setdefault(row["task"], set()).add(row["seed"])
         low, high = min(map(len, seeds.values())), max(map(len, seeds.values()))
         counts[name] = f"{low}" if low == high else f"{low} to {high}"
-    if len(set(counts.values())) == 1:
-        return next(iter(counts.values()))
-    return ", ".join(f"{analysis.label(name)} {count}" for name, count in counts.items())
+    usual, times = Counter(counts.values()).most_common(1)[0]
+    if times <= len(counts) / 2:
+        return ", ".join(f"{analysis.label(name)} {count}" for name, count in counts.items())
+    others = [f"{analysis.label(name)} {count}" for name, count in counts.items() if count != usual]
+    return ", ".join([usual, *others])
 
 
 def seconds(experiment: Experiment, rows: Sequence[Row]) -> Figure:

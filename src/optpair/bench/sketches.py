@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from scipy.special import ndtri
 
 from optpair import pairs
 from optpair.acquisition.normal import truncated_moments
-from optpair.acquisition.truncation import exact_gain, moment_matched_gain
+from optpair.acquisition.truncation import moment_matched_gain
 from optpair.bench import analysis, style, tasks
 from optpair.bench.experiments import Experiment
+from optpair.bench.measures import Landscape, approximation_ratio
 from optpair.bench.pictures import HYPERS, X, Y
 from optpair.bench.rows import Row
 from optpair.gp import condition
@@ -81,7 +81,7 @@ def conditioning(folder: Path) -> Path:
         ("given also f ≤ f* everywhere", m_t, s_t),
     )
     with style.look():
-        figure, axes = plt.subplot_mosaic([[0, 1, 2], [3, 3, 3]], figsize=(10.2, 5.4))
+        figure, axes = plt.subplot_mosaic([[0, 1, 2], [3, 3, 3]], figsize=(style.WIDTH, 5.2))
         for i, (title, mean, variance) in enumerate(steps):
             _band(axes[i], grid, mean, np.sqrt(variance + NOISE), style.SKY, "p(y)")
             _band(axes[i], grid, mean, np.sqrt(variance), style.GOLD, "p(f)")
@@ -115,20 +115,9 @@ def _band(
     colour: str,
     name: str,
 ) -> None:
-    axis.fill_between(
-        grid, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.6, linewidth=0, label=name
-    )
+    shade = style.light(colour)
+    axis.fill_between(grid, mean - 2 * sd, mean + 2 * sd, color=shade, linewidth=0, label=name)
     axis.plot(grid, mean, color="black", linewidth=1.0)
-
-
-@double
-def approximation_ratio(
-    share: Float[np.ndarray, " a"], quantile: Float[np.ndarray, " b"]
-) -> Float[np.ndarray, "b a"]:
-    """Moment-matched gain over exact gain, by the noise's share of y's variance and Φ(β)."""
-    noise, beta = map(jnp.asarray, np.meshgrid(share, ndtri(quantile)))
-    matched = moment_matched_gain(beta, 1 - noise, noise)
-    return np.asarray(matched / exact_gain(beta, 1 - noise))
 
 
 def approximation(folder: Path, points: int = 81) -> Path:
@@ -140,6 +129,7 @@ def approximation(folder: Path, points: int = 81) -> Path:
         figure, axis = plt.subplots(figsize=(5.6, 4.2))
         mesh = axis.pcolormesh(share, quantile, ratio, cmap="viridis", vmax=1.0, shading="nearest")
         lines = axis.contour(share, quantile, ratio, levels=[0.8, 0.9, 0.95, 0.99], colors="w")
+        lines.set_linewidth(1.0)
         axis.clabel(lines, fontsize=8, inline=False)
         axis.set(xscale="log", yscale="log", xlabel="noise, share of the variance of y")
         axis.set_ylabel("truncation quantile Φ(β)")
@@ -154,23 +144,26 @@ def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path |
     names = [name for name in analysis.methods_of(rows, experiment) if name in found]
     if not names:
         return None
-    task = tasks.make("gp2", 0)
-    side = np.linspace(0, 1, 121)
-    points = np.stack(np.meshgrid(side, side), -1)
-    values = task.value(points.reshape(-1, 2)).reshape(121, 121)
-    local = _local_optima(values)
+    land = Landscape.of(tasks.make("gp2", 0))
     with style.look():
         figure, axes = plt.subplots(2, 2, figsize=(7.4, 7.0), sharex=True, sharey=True)
         for axis, name in zip(axes.flat, names, strict=False):
             Q = np.array(found[name]["queries"])
-            axis.contourf(side, side, values, levels=24, cmap="viridis")
+            axis.contourf(land.side, land.side, land.values, levels=24, cmap="viridis")
             axis.scatter(
-                *Q.T, c=np.arange(len(Q)), cmap="autumn_r", s=16, edgecolor="black", lw=0.4
+                *Q.T,
+                c=np.arange(len(Q)),
+                cmap="autumn_r",
+                s=16,
+                edgecolor="black",
+                lw=0.4,
+                clip_on=False,
+                zorder=3,
             )
-            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8}
-            axis.scatter(side[local[:, 1]], side[local[:, 0]], edgecolor="#c8c8c8", **ring)
-            axis.scatter(*task.optimum.x[:, None], edgecolor="white", **ring)
-            axis.set_title(analysis.label(name))
+            ring = {"s": 190, "facecolor": "none", "linewidths": 1.8, "clip_on": False, "zorder": 4}
+            axis.scatter(*land.peaks[1:].T, edgecolor="#c8c8c8", **ring)
+            axis.scatter(*land.peaks[:1].T, edgecolor="white", **ring)
+            axis.set(title=analysis.label(name), xlim=(0, 1), ylim=(0, 1), aspect="equal")
             axis.grid(visible=False)
         for axis in axes.flat[len(names) :]:
             axis.set_visible(False)
@@ -179,13 +172,3 @@ def queries(experiment: Experiment, rows: Sequence[Row], folder: Path) -> Path |
             fontsize=8,
         )
         return style.save(figure, folder / "pictures-queries.png")
-
-
-def _local_optima(values: Float[np.ndarray, "a b"], count: int = 4) -> np.ndarray:
-    """The highest peaks of a grid of values, but for the highest."""
-    padded, (a, b) = np.pad(values, 1, constant_values=-np.inf), values.shape
-    shifts = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
-    around = [padded[i : i + a, j : j + b] for i, j in shifts]
-    peaks = np.argwhere(values > np.max(around, axis=0))
-    order = np.argsort(-values[tuple(peaks.T)])
-    return np.asarray(peaks[order][1 : count + 1])

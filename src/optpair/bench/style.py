@@ -14,6 +14,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # the backend must be chosen first
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
@@ -33,9 +34,12 @@ COLOURS = {
     "botorch-lognei": ORANGE,
     "botorch-jes": GREEN,
 }
-BESIDE = ("optpair", "jes-peak", "optuna-gp", "optuna-tpe", "botorch-lognei", "botorch-jes")
+PEERS = ("optuna-gp", "optuna-tpe", "botorch-lognei", "botorch-jes")
+"""Other libraries: dashed, as their colours are used for our methods, too."""
+BESIDE = ("optpair", "jes-peak", *PEERS)
 """Methods that figures show beside those of the experiment."""
 SERIES = (BLUE, ORANGE, GREEN, PINK, GOLD, SKY, BLACK, GREY)
+WIDTH = 8.4  # inches: letters of 9 points are still 10 pixels high on the pages
 DASHES = ("-", (0, (5, 1.5)), (0, (2, 1)), (0, (6, 1.5, 1.5, 1.5)))
 SETTINGS: dict[Any, Any] = {
     "font.size": 9.0,
@@ -43,12 +47,19 @@ SETTINGS: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.7,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "figure.constrained_layout.use": True,
 }
+
+
+def light(colour: str, share: float = 0.45) -> tuple[float, float, float]:
+    """A colour mixed with white: as a band that hides what is below it."""
+    red, green, blue = (1 - share + share * part for part in to_rgb(colour))
+    return red, green, blue
 
 
 @contextmanager
@@ -58,7 +69,7 @@ def look() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, out: Path, dpi: int = 110) -> Path:
+def save(figure: Figure, out: Path, dpi: int = 130) -> Path:
     """Write a figure as a small PNG, without a date in it, and close it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=dpi, metadata={"Software": None})

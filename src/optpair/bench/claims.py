@@ -1,0 +1,334 @@
+"""What the paper says, as comparisons that rows can settle; and why ours differ where they do.
+
+A claim compares two methods on equal seeds. It is settled at two standard errors, task by task:
+
+| expected   | agrees                          | disagrees                   |
+|------------|---------------------------------|-----------------------------|
+| `better`   | the difference is surely below 0 | it is surely above 0       |
+| `no worse` | surely below the margin         | surely above 0              |
+| `equal`    | surely within the margin        | surely not 0, and not that  |
+
+and is undecided otherwise. The margin is a factor of two in regret, or 0.005 of accuracy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from optpair.bench import analysis
+from optpair.bench.experiments import Experiment, Kind
+from optpair.bench.rows import Row
+
+Verdict = Literal["agrees", "disagrees", "undecided"]
+Expected = Literal["better", "no worse", "equal"]
+ERRORS = 2.0  # standard errors that make sure
+MARGIN = {"inference": float(np.log10(2)), "simple": float(np.log10(2)), "observed": 0.005}
+EARLY, HALF = 0.2, 0.5  # of the budget
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is compared: a kind of regret at a share of the budget, or how it changes."""
+
+    kind: Kind
+    at: float = 1.0
+    since: float | None = None
+    """The change since this share of the budget."""
+    beyond: Kind | None = None
+    """How much above this other kind it is."""
+
+    def __call__(self, row: Row) -> float:
+        """The number of one run, always so that smaller is better."""
+        value = self._value(row, self.kind, self.at)
+        if self.since is not None:
+            value -= self._value(row, self.kind, self.since)
+        if self.beyond is not None:
+            value -= self._value(row, self.beyond, self.at)
+        return value
+
+    @staticmethod
+    def _value(row: Row, kind: Kind, share: float) -> float:
+        points = row["checkpoints"]
+        index = analysis.nearest(points["evaluations"], share * row["evaluations"])
+        value = float(analysis.transform([points[kind][index]], kind)[0])
+        return -value if kind == "observed" else value
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, and what it says of pairs of methods.
+
+    The second of a pair may be "" for nothing: the first's measure is compared with 0.
+    """
+
+    says: str
+    pairs: tuple[tuple[str, str], ...]
+    measure: Measure
+    expected: Expected = "better"
+    tasks: tuple[str, ...] = ()
+    """Only these; all of the experiment's if none are given."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One pair on one task."""
+
+    task: str
+    first: str
+    second: str
+    seeds: int
+    mean: float
+    error: float
+    verdict: Verdict
+
+
+def judge(mean: float, error: float, expected: Expected, margin: float) -> Verdict:
+    """Settle a claim on a difference; one whose error is not known is undecided."""
+    low, high = mean - ERRORS * error, mean + ERRORS * error
+    if expected == "better":
+        agrees, disagrees = high < 0, low > 0
+    elif expected == "no worse":
+        agrees, disagrees = high < margin and not low > 0, low > 0
+    else:
+        agrees = -margin < low and high < margin
+        disagrees = not agrees and (low > 0 or high < 0)
+    return "agrees" if agrees else "disagrees" if disagrees else "undecided"
+
+
+def findings(claim: Claim, experiment: Experiment, rows: Sequence[Row]) -> list[Finding]:
+    """What the rows say of a claim; nothing of tasks and methods that were not run."""
+    found = []
+    for task in claim.tasks or tuple(cell.task for cell in experiment.cells):
+        own = analysis.of_task(rows, task)
+        values: dict[str, dict[int, float]] = {}
+        for row in own:
+            values.setdefault(row["method"], {})[row["seed"]] = claim.measure(row)
+        for first, second in claim.pairs:
+            there = values.get(first, {})
+            others = values.get(second, {}) if second else dict.fromkeys(there, 0.0)
+            differences = analysis.paired(there, others)
+            if differences:
+                mean, error = analysis.mean_and_error(differences)
+                verdict = judge(mean, error, claim.expected, MARGIN[claim.measure.kind])
+                found.append(Finding(task, first, second, len(differences), mean, error, verdict))
+    return found
+
+
+def conclusion(found: Sequence[Finding]) -> str:
+    """All findings of a claim in a word or two.
+
+    >>> conclusion([])
+    'not run yet'
+    """
+    counts = Counter(finding.verdict for finding in found)
+    if not found:
+        return "not run yet"
+    if counts["agrees"] and counts["disagrees"]:
+        return f"in part: {counts['agrees']} of {len(found)}"
+    if not counts["undecided"]:
+        return "agrees" if counts["agrees"] else "disagrees"
+    settled = "agrees" if counts["agrees"] else "disagrees" if counts["disagrees"] else ""
+    if not settled:
+        return "undecided"
+    return f"{settled} where decided: {len(found) - counts['undecided']} of {len(found)}"
+
+
+def markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """The claims of an experiment beside what the rows say; empty where the paper has none."""
+    every = CLAIMS.get(experiment.name, ())
+    if every and not rows:
+        return "\n".join(["The paper says:", "", *(f"- {claim.says}" for claim in every)])
+    lines = ["| the paper says | seen here: difference ± s.e. (seeds) | |", "|---|---|---|"]
+    for claim in every:
+        found = findings(claim, experiment, rows)
+        word = conclusion(found)
+        lines.append(f"| {claim.says} | {_seen(found, claim)} | **{word}** |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def tally(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """How many comparisons agree, disagree and are undecided."""
+    counts: Counter[str] = Counter(
+        finding.verdict
+        for claim in CLAIMS.get(experiment.name, ())
+        for finding in findings(claim, experiment, rows)
+    )
+    return words(counts)
+
+
+def words(counts: Mapping[str, int]) -> str:
+    """How many of each verdict.
+
+    >>> words({"agrees": 2, "disagrees": 0, "undecided": 1})
+    '2 agree, 1 undecided'
+    """
+    plural = {"agrees": "agree", "disagrees": "disagree", "undecided": "undecided"}
+    return ", ".join(f"{counts[v]} {many}" for v, many in plural.items() if counts.get(v))
+
+
+def _seen(found: Sequence[Finding], claim: Claim) -> str:
+    digits = 4 if claim.measure.kind == "observed" else 2
+    several = len(claim.pairs) > 1
+    parts = []
+    for one in found:
+        task = analysis.task_label(one.task)
+        pair = f", {_pair(one)}" if several else ""
+        number = analysis.show(one.mean, one.error, "+", digits)
+        parts.append(f"{task}{pair}: {number} ({one.seeds})")
+    return "; ".join(parts)
+
+
+def _pair(finding: Finding) -> str:
+    first, second = analysis.label(finding.first), analysis.label(finding.second)
+    return f"{first} − {second}" if finding.second else first
+
+
+def _gamma(method: str, share: float) -> str:
+    return f"{method}:exploit={share:g}"
+
+
+INFERENCE, SIMPLE, OBSERVED = Measure("inference"), Measure("simple"), Measure("observed")
+GAP = Measure("simple", beyond="inference")
+LATER = Measure("inference", since=HALF)
+HARTMANN = ("hartmann3@0.01", "hartmann6@0.01")
+OTHERS = (("jes", "mes"), ("jes", "pes"), ("jes", "ei"))
+CLAIMS: Mapping[str, tuple[Claim, ...]] = MappingProxyType(
+    {
+        "gp": (
+            Claim(
+                "JES ends with far less inference regret than MES.", (("jes", "mes"),), INFERENCE
+            ),
+            Claim(
+                "JES ends with far less inference regret than PES.", (("jes", "pes"),), INFERENCE
+            ),
+            Claim(
+                "Simple and inference regret are about equal for MES (simple − inference).",
+                (("mes", ""),),
+                GAP,
+                "equal",
+            ),
+            Claim(
+                "For JES inference regret is much less than simple regret (inference − simple).",
+                (("jes", ""),),
+                Measure("inference", beyond="simple"),
+            ),
+            Claim(
+                "They differ most for PES (simple − inference is less for JES and MES).",
+                (("jes", "pes"), ("mes", "pes")),
+                GAP,
+            ),
+        ),
+        "gp-noisy": (
+            Claim(
+                "In the second half of the budget JES goes on improving, and MES slows down.",
+                (("jes", "mes"),),
+                LATER,
+            ),
+            Claim("So does PES.", (("jes", "pes"),), LATER),
+        ),
+        "synthetic": (
+            Claim(
+                "On Branin JES starts slower than MES (simple regret after a fifth).",
+                (("mes", "jes"),),
+                Measure("simple", EARLY),
+                tasks=("branin@0.01",),
+            ),
+            Claim("… and reaches the same.", (("jes", "mes"),), SIMPLE, "equal", ("branin@0.01",)),
+            Claim(
+                "On both Hartmann functions JES is among the best at first (after a fifth).",
+                OTHERS,
+                Measure("simple", EARLY),
+                "no worse",
+                HARTMANN,
+            ),
+            Claim("… and clearly the best in the end.", OTHERS, SIMPLE, tasks=HARTMANN),
+            Claim(
+                "Simple and inference regret are about equal for JES (simple − inference).",
+                (("jes", ""),),
+                GAP,
+                "equal",
+            ),
+            Claim("They differ very much for PES.", (("jes", "pes"),), GAP),
+            Claim(
+                "On Branin MES's simple regret is less than its inference regret.",
+                (("mes", ""),),
+                GAP,
+                tasks=("branin@0.01",),
+            ),
+        ),
+        "mlp": (
+            Claim("JES is better than or equal to MES on all.", OTHERS[:1], OBSERVED, "no worse"),
+            Claim("PES is behind.", OTHERS[1:2], OBSERVED),
+            Claim(
+                "JES is better than EI on two tasks, equal on three, EI better on one.",
+                OTHERS[2:],
+                OBSERVED,
+                "no worse",
+            ),
+        ),
+        "gamma": (
+            Claim(
+                "γ > 0 lowers simple regret.",
+                tuple((_gamma("jes", g), _gamma("jes", 0)) for g in (0.05, 0.1, 0.2)),
+                SIMPLE,
+            ),
+            Claim(
+                "γ of 0.05 or 0.1 gives equal or less inference regret, too.",
+                tuple((_gamma("jes", g), _gamma("jes", 0)) for g in (0.05, 0.1)),
+                INFERENCE,
+                "no worse",
+            ),
+            Claim(
+                "0.2 is slightly worse on Hartmann-6.",
+                ((_gamma("jes", 0.1), _gamma("jes", 0.2)),),
+                INFERENCE,
+                tasks=HARTMANN[1:],
+            ),
+        ),
+        "misspecified": (
+            Claim(
+                "γ = 0.1 lowers the simple regret of every method.",
+                tuple((_gamma(m, 0.1), _gamma(m, 0)) for m in ("jes", "mes", "pes")),
+                SIMPLE,
+            ),
+            Claim(
+                "… and their inference regret is equal or less.",
+                tuple((_gamma(m, 0.1), _gamma(m, 0)) for m in ("jes", "mes", "pes")),
+                INFERENCE,
+                "no worse",
+            ),
+            Claim(
+                "MES is generally the best.",
+                tuple((_gamma("mes", 0.1), _gamma(m, 0.1)) for m in ("jes", "pes")),
+                INFERENCE,
+            ),
+        ),
+        "noise-levels": (
+            Claim(
+                "MES and PES lose more as noise grows: JES ends better where σ² ≥ 1.",
+                OTHERS[:2],
+                INFERENCE,
+                tasks=("gp4@1", "gp4@4", "gp4@10", "gp4@20"),
+            ),
+        ),
+        "pairs": (
+            Claim(
+                "More pairs help a little at first (100 beside 4, after a fifth).",
+                (("jes:pairs=100", "jes:pairs=4"),),
+                Measure("inference", EARLY),
+            ),
+            Claim(
+                "In 12-D few pairs end better.",
+                (("jes:pairs=4", "jes:pairs=100"), ("jes:pairs=4", "jes:pairs=500")),
+                INFERENCE,
+                tasks=("gp12",),
+            ),
+        ),
+    }
+)

@@ -1,0 +1,302 @@
+"""All tasks together: how a method fares beside ours, on average.
+
+On every task methods are compared on equal seeds, at so many evaluations a dimension; then tasks
+weigh equally. A difference has two standard errors: over the seeds, which says how well the average
+over these very tasks is known, and over the tasks, which says what other tasks may hold.
+
+Regrets are floored at a thousandth of the noise's standard deviation: a table's regret can be zero,
+whose logarithm would outweigh everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optpair.bench import analysis
+from optpair.bench.experiments import Kind
+from optpair.bench.rows import Row
+
+BUDGETS = (25, 50)  # evaluations a dimension
+LEVEL = 0.05
+FLOOR_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class Versus:
+    """A method beside ours on one task: paired differences, negative where it is better."""
+
+    mean: float
+    error: float
+    p: float
+    """Corrected for the number of methods on the task."""
+    direction: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """One task at one budget: what every method found there."""
+
+    experiment: str
+    task: str
+    evaluations: int
+    """At the checkpoint that is nearest to what was asked for."""
+    wanted: int
+    values: dict[str, dict[int, float]]
+    """By method and seed; always so that smaller is better."""
+    seconds: dict[str, float]
+
+    def among(self, names: Iterable[str]) -> Block:
+        """Only these methods."""
+        kept = {name: self.values[name] for name in names if name in self.values}
+        return replace(self, values=kept)
+
+    def versus(self, reference: str) -> dict[str, Versus]:
+        """Every other method that shares seeds with the reference."""
+        own = self.values[reference]
+        pairs = {
+            name: analysis.paired(values, own)
+            for name, values in self.values.items()
+            if name != reference
+        }
+        pairs = {name: differences for name, differences in pairs.items() if differences}
+        corrected = analysis.holm([analysis.signed_rank(d) for d in pairs.values()])
+        return {
+            name: Versus(*analysis.mean_and_error(d), p, analysis.direction(d), len(d))
+            for (name, d), p in zip(pairs.items(), corrected, strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class Average:
+    """A mean over tasks that weigh equally, and its two standard errors."""
+
+    mean: float
+    over_seeds: float
+    over_tasks: float
+
+    @classmethod
+    def of(cls, means: Sequence[float], errors: Sequence[float]) -> Average:
+        """From each task's mean and standard error."""
+        n = len(means)
+        mean, spread = analysis.mean_and_error(means)
+        return cls(mean, float(np.sqrt(np.sum(np.square(errors)))) / n, spread)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method over all tasks that it shares with ours."""
+
+    method: str
+    tasks: int
+    runs: int
+    rank: Average | None
+    """On the tasks on which all of the methods ran; 1 is best."""
+    difference: Average | None
+    best: int
+    """Tasks on which no method is better on average."""
+    better: int
+    """Tasks on which it is significantly better than ours."""
+    worse: int
+    seconds: float
+    """The median ask of a run, on average over tasks."""
+
+
+def blocks(
+    rows: Iterable[Row], reference: str, budget: int, kind: Kind = "inference"
+) -> list[Block]:
+    """The tasks on which the reference ran, each with all its methods."""
+    by_task: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        by_task.setdefault((row["experiment"], row["task"]), []).append(row)
+    found = []
+    for (experiment, task), every in by_task.items():
+        own = analysis.of_task(every, task)
+        names = list(dict.fromkeys(row["method"] for row in own))
+        if reference not in names:
+            continue
+        wanted, points = budget * own[0]["dimensions"], own[0]["checkpoints"]["evaluations"]
+        floor = max(analysis.FLOOR, FLOOR_SHARE * float(np.sqrt(own[0]["noise_var"])))
+        sign = -1.0 if kind == "observed" else 1.0
+        values = {
+            name: {
+                seed: sign * value
+                for seed, value in analysis.final(own, name, kind, wanted, floor).items()
+            }
+            for name in names
+        }
+        seconds = {
+            name: float(np.median([r["ask_seconds"]["median"] for r in own if r["method"] == name]))
+            for name in names
+        }
+        at = points[analysis.nearest(points, wanted)]
+        found.append(Block(experiment, task, at, wanted, values, seconds))
+    return found
+
+
+def standings(found: Sequence[Block], reference: str) -> list[Standing]:
+    """Every method, the best average difference first."""
+    names = list(dict.fromkeys(name for block in found for name in block.values))
+    versus = [block.versus(reference) for block in found]
+    ranks = _ranks(found, names)
+    best = [
+        min(others, key=lambda name: others[name].mean)
+        if any(other.mean < 0 for other in others.values())
+        else reference
+        for others in versus
+    ]
+    lines = []
+    for name in names:
+        own = [others[name] for others in versus if name in others]
+        if not own and name != reference:
+            continue
+        there = [b for b in found if name in b.values]
+        lines.append(
+            Standing(
+                name,
+                len(found) if name == reference else len(own),
+                sum(len(block.values[name]) for block in there),
+                ranks.get(name),
+                Average.of([v.mean for v in own], [v.error for v in own]) if own else None,
+                best.count(name),
+                sum(v.p < LEVEL and v.direction < 0 for v in own),
+                sum(v.p < LEVEL and v.direction > 0 for v in own),
+                float(np.mean([block.seconds[name] for block in there])),
+            )
+        )
+    return sorted(lines, key=lambda line: line.difference.mean if line.difference else 0.0)
+
+
+def _shared(found: Sequence[Block], names: Iterable[str]) -> list[Block]:
+    """The tasks that have a seed on which all of the methods ran."""
+    every = set(names)
+    return [
+        block
+        for block in found
+        if every <= set(block.values) and set.intersection(*(set(block.values[n]) for n in every))
+    ]
+
+
+def _ranks(found: Sequence[Block], names: Sequence[str]) -> dict[str, Average]:
+    """Average ranks, over the tasks and seeds that all of the methods have."""
+    by_task = [
+        analysis.ranks([block.values[name] for name in names]) for block in _shared(found, names)
+    ]
+    if not by_task or len(names) < 2:
+        return {}
+    moments = [
+        [analysis.mean_and_error(ranks[:, i]) for ranks in by_task] for i in range(len(names))
+    ]
+    return {
+        name: Average.of([m for m, _ in own], [e for _, e in own])
+        for name, own in zip(names, moments, strict=True)
+    }
+
+
+def markdown(
+    rows: Sequence[Row],
+    reference: str,
+    kind: Kind = "inference",
+    budgets: Sequence[int] = BUDGETS,
+    least: float = 0.5,
+) -> str:
+    """The standings at every budget, and the tasks one by one.
+
+    Methods that ran on no more than the share `least` of the tasks are only named.
+    """
+    every = {budget: blocks(rows, reference, budget, kind) for budget in budgets}
+    last = budgets[-1]
+    if not every[last]:
+        have = ", ".join(sorted({row["method"] for row in rows})) or "no rows"
+        raise ValueError(f"no task has rows of {reference!r} to compare with; there are {have}")
+    there = Counter(name for block in every[last] for name in block.values)
+    names = [name for name, count in there.items() if count > least * len(every[last])]
+    found = {b: [block.among(names) for block in every[b]] for b in budgets}
+    places = {b: {s.method: s for s in standings(found[b], reference)} for b in budgets}
+    shown = list(places[last])
+    lines = [_head(reference, budgets, last), "|---|" + "---:|" * (5 + len(budgets))]
+    for name in shown:
+        at_last = places[last][name]
+        cells = [analysis.label(name), f"{at_last.tasks} ({at_last.runs})"]
+        cells.append(", ".join(filter(None, (_average(places[b][name].rank) for b in budgets))))
+        cells += [_difference(places[b][name].difference, kind) for b in budgets]
+        ours = name == reference
+        cells += [str(at_last.best), "" if ours else f"{at_last.better} / {at_last.worse}"]
+        lines.append(f"| {' | '.join([*cells, f'{at_last.seconds:.2g}'])} |")
+    few = [analysis.label(name) for name in there if name not in names]
+    notes = [_notes(found[last], reference, kind, last)]
+    notes += [f"On few of these tasks, and left out: {', '.join(few)}."] if few else []
+    return "\n".join([*lines, "", *notes, "", *_by_task(found[last], reference, kind)]) + "\n"
+
+
+def _head(reference: str, budgets: Sequence[int], last: int) -> str:
+    ours = analysis.label(reference)
+    head = ["method", "tasks (runs)", f"average rank at {', '.join(f'{b}·D' for b in budgets)}"]
+    head += [f"difference to {ours} at {b}·D" for b in budgets]
+    head += [f"best at {last}·D on", f"better / worse than {ours} on", "s/ask"]
+    return f"| {' | '.join(head)} |"
+
+
+def _notes(found: Sequence[Block], reference: str, kind: Kind, budget: int) -> str:
+    tasks = "one task" if len(found) == 1 else f"{len(found)} tasks, which weigh equally"
+    short = [analysis.task_label(b.task) for b in found if b.evaluations < 0.9 * b.wanted]
+    early = f" Runs that end before {budget}·D count at their end: {', '.join(short)}."
+    names = {name for block in found for name in block.values}
+    shared = len(_shared(found, names))
+    ranked = f"the {shared} tasks" if shared != 1 else "the one task"
+    return (
+        f"{analysis.KIND_NAMES[kind].capitalize()} over {tasks}. Ranks (1 is best) are over "
+        f"{ranked} on which all of these methods ran, on the seeds that all of them have. "
+        f"Differences to {analysis.label(reference)} are paired on equal seeds, negative where the "
+        "method is better, ± their standard error over seeds; in brackets, over tasks. Better and "
+        "worse are by Wilcoxon's signed-rank test at 5 %, Holm-corrected over a task's methods. "
+        "Regrets are floored at a thousandth of the noise's standard deviation."
+        + (early if short else "")
+    )
+
+
+def _by_task(found: Sequence[Block], reference: str, kind: Kind) -> list[str]:
+    """A line a task: ours, and the best of the others."""
+    name = analysis.KIND_NAMES[kind]
+    lines = [
+        f"| task | evaluations | seeds | {analysis.label(reference)}, {name} | "
+        "best of the others | its difference | p |",
+        "|---|---:|---:|---:|---|---:|---:|",
+    ]
+    for block in found:
+        others = block.versus(reference)
+        own = analysis.mean_and_error(block.values[reference].values())
+        sign = -1.0 if kind == "observed" else 1.0
+        digits = _digits(kind)
+        cells = [f"{analysis.task_label(block.task)} (`{block.experiment}`)"]
+        cells += [str(block.evaluations), str(len(block.values[reference]))]
+        cells.append(analysis.show(sign * own[0], own[1], digits=digits))
+        if others:
+            top = min(others, key=lambda n: others[n].mean)
+            it = others[top]
+            cells += [analysis.label(top), analysis.show(it.mean, it.error, "+", digits)]
+            cells.append("" if np.isnan(it.p) else f"{it.p:.2g}")
+        else:
+            cells += ["", "", ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _average(found: Average | None) -> str:
+    return "" if found is None else analysis.number(found.mean, 2)
+
+
+def _difference(found: Average | None, kind: Kind) -> str:
+    if found is None:
+        return ""
+    digits = _digits(kind)
+    tasks = "" if np.isnan(found.over_tasks) else f" (± {found.over_tasks:.{digits}f})"
+    return analysis.show(found.mean, found.over_seeds, "+", digits) + tasks
+
+
+def _digits(kind: Kind) -> int:
+    return 4 if kind == "observed" else 2
