@@ -1,12 +1,14 @@
 """Kill workers of a study at random, again and again, and look for anything that was lost.
 
 Workers are forked from a server that has the slow imports behind it, so that a new one works
-within a moment. Nothing here needs JAX, unless the study's sampler does.
+within a moment. Nothing here needs JAX, unless the study's sampler does: the server then imports
+it, and each worker starts it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import multiprocessing
 import os
@@ -19,6 +21,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair.study import config, trials
+from optpair.study.commands import has_engine
 from optpair.study.objective import Outcome
 from optpair.study.samplers import make_sampler
 from optpair.study.storage import open_study
@@ -26,7 +29,9 @@ from optpair.study.worker import Stop, work
 
 ENDLESS = 10**6
 EARLY = 0.1
+CLUMPED = 0.05
 PRELOADED = ["__main__", "optpair.bench.soak", "scipy.stats", "sqlalchemy.orm", "alembic.command"]
+ENGINE = "optpair.integrations.optuna"
 SECONDS = "OPTPAIR_SOAK_SECONDS"
 
 FILE = """
@@ -86,9 +91,9 @@ def soak(plan: Plan) -> dict[str, Any]:
     """Kill, let the rest finish, and report."""
     begin = time.monotonic()
     file = _file(plan)
-    study = open_study(file)
+    study = open_study(file, make_sampler(file))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    context.set_forkserver_preload([*PRELOADED, *[ENGINE] * has_engine(file)])
     os.environ[SECONDS] = str(plan.seconds)
     log = plan.folder / "told.txt"
     log.touch()
@@ -129,25 +134,34 @@ def soak(plan: Plan) -> dict[str, Any]:
 
 
 def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
-    """What the workers said they told, against what is stored."""
-    said = [line.split() for line in log.read_text().splitlines()]
+    """What the workers said they told, against what is stored.
+
+    A value of a worker that was taken for dead, and was only slow, is found in a trial of its own.
+    """
+    said = [(int(n), float(v)) for n, v in map(str.split, log.read_text().splitlines())]
     told = {t.number: t for t in found if t.state == TrialState.COMPLETE}
-    points = [tuple(sorted(t.params.items())) for t in told.values()]
+    whole = {n: t for n, t in told.items() if t.params.keys() == {"x", "y"} and t.value is not None}
+    values = [t.value for t in whole.values()]
+    points = [tuple(sorted(t.params.items())) for t in whole.values()]
+    late = [n for n, v in said if n not in told and v in values]
     return {
         "counts": dict(trials.count(found)),
         "told": len(told),
         "said": len(said),
-        "lost": [n for n, v in said if int(n) not in told or told[int(n)].value != float(v)],
-        "wrong": [n for n, t in told.items() if t.value != value(t.params)],
+        "lost": [n for n, v in said if n not in late and (n not in told or told[n].value != v)],
+        "late": late,
+        "half_written": [n for n in told if n not in whole],
+        "wrong": [n for n, t in whole.items() if t.value != value(t.params)],
         "duplicated": len(points) - len(set(points)) + len(said) - len({n for n, _ in said}),
-        "apart": _apart(list(told.values())),
+        "apart": apart(list(whole.values())),
     }
 
 
-def _apart(told: list[FrozenTrial]) -> float:
-    """The median distance, on the unit square, of a trial from the nearest that ran at its start.
+def apart(told: list[FrozenTrial]) -> dict[str, float]:
+    """How far, on the unit square, a trial is from the nearest of those that ran at its start.
 
-    Half of the trials, which began before the model had much to go by, are left out.
+    Half of the trials, which began before the model had much to go by, are left out. `clumped` is
+    the share that is nearer than 0.05.
     """
     nearest = []
     for trial in told[len(told) // 2 :]:
@@ -162,7 +176,15 @@ def _apart(told: list[FrozenTrial]) -> float:
             and other.datetime_start < start < other.datetime_complete
         ]
         nearest += [min(distances)] if distances else []
-    return sorted(nearest)[len(nearest) // 2] if nearest else math.nan
+    if not nearest:
+        return {"trials": 0}
+    return {
+        "trials": len(nearest),
+        "mean": round(sum(nearest) / len(nearest), 4),
+        "median": round(sorted(nearest)[len(nearest) // 2], 4),
+        "least": round(min(nearest), 4),
+        "clumped": round(sum(d < CLUMPED for d in nearest) / len(nearest), 3),
+    }
 
 
 def _file(plan: Plan) -> config.StudyFile:
@@ -172,7 +194,7 @@ def _file(plan: Plan) -> config.StudyFile:
         sampler=plan.sampler,
         storage=plan.storage,
         stale_after=plan.stale_after,
-        settings="\n".join(f"{name} = {value}" for name, value in plan.settings.items()),
+        settings="\n".join(f"{name} = {json.dumps(v)}" for name, v in plan.settings.items()),
     )
     path.write_text(text, encoding="utf-8")
     return config.load(path)
