@@ -65,15 +65,21 @@ def demo() -> None:
 def _study(path: Path) -> Iterator[StudyFile]:
     """The study file; what is wrong with it, or with its storage, becomes an exit code."""
     try:
-        from optpair.study import commands, config
+        from optpair.study import commands, config, storage
     except ModuleNotFoundError as error:
         _fail(f"studies need {error.name}: pip install 'optpair[optuna]'")
     try:
-        yield config.load(path)
+        file = config.load(path)
+    except config.StudyError as error:
+        _fail(str(error))
+    try:
+        yield file
     except commands.NothingYetError as error:
         _fail(str(error), NOTHING_YET)
     except config.StudyError as error:
         _fail(str(error))
+    except storage.AwayError as error:
+        _fail(f"{storage.shown(file)} is away: {error}; what was told is kept, try again later")
 
 
 def _show(data: Any, json: bool, text: str) -> None:

@@ -25,6 +25,11 @@ def _programs() -> Path | None:
     return next((p for p in places if (p / "initdb").exists() and (p / "postgres").exists()), None)
 
 
+@pytest.fixture
+def free_port() -> int:
+    return _free_port()
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

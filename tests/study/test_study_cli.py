@@ -292,10 +292,3 @@ def test_states_of_a_study_that_others_wrote() -> None:
             )
         )
     assert [trials.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "stale"]
-
-
-@pytest.mark.parametrize("scheme", ["journal:///j.log"])
-def test_other_storages(tmp_path: Path, scheme: str) -> None:
-    path = write(tmp_path, **{'sampler = "sobol"': f'sampler = "random"\nstorage = "{scheme}"'})
-    assert shown("run", path)["counts"] == {"told": 4}
-    assert (tmp_path / "j.log").exists()
