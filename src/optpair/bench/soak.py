@@ -15,6 +15,7 @@ import os
 import random
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ CLUMPED = 0.05
 PRELOADED = ["__main__", "optpair.bench.soak", "scipy.stats", "sqlalchemy.orm", "alembic.command"]
 ENGINE = "optpair.integrations.optuna"
 SECONDS = "OPTPAIR_SOAK_SECONDS"
+BEGUN = "OPTPAIR_SOAK_BEGUN"
 
 FILE = """
 [study]
@@ -75,7 +77,11 @@ class Plan:
 
 
 def objective(params: Mapping[str, float]) -> float:
-    """Branin's function, after a little sleep."""
+    """Branin's function, after a note of when it began and a little sleep."""
+    if BEGUN in os.environ:
+        line = json.dumps([datetime.now().isoformat(), params["x"], params["y"]])
+        with open(os.environ[BEGUN], "a", encoding="utf-8") as out:
+            out.write(f"{line}\n")
     time.sleep(float(os.environ.get(SECONDS, "0")) * random.uniform(0.5, 1.5))
     return value(params)
 
@@ -94,9 +100,10 @@ def soak(plan: Plan) -> dict[str, Any]:
     study = open_study(file, make_sampler(file))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*PRELOADED, *[ENGINE] * has_engine(file)])
-    os.environ[SECONDS] = str(plan.seconds)
-    log = plan.folder / "told.txt"
-    log.touch()
+    begun, log = plan.folder / "begun.txt", plan.folder / "told.txt"
+    for empty in (begun, log):
+        empty.write_text("", encoding="utf-8")
+    os.environ |= {SECONDS: str(plan.seconds), BEGUN: str(begun)}
     dice = random.Random(plan.seed)
 
     def start(evaluations: int) -> tuple[Any, Any]:
@@ -126,6 +133,7 @@ def soak(plan: Plan) -> dict[str, Any]:
         process.join()
     return {
         **check(study.get_trials(deepcopy=False), log),
+        "apart": apart(study.get_trials(deepcopy=False), begun),
         "kills": plan.kills + plan.workers * bool(plan.kills),
         "wanted": after + plan.evaluations,
         "exit_codes": sorted({process.exitcode for process, _ in running}),
@@ -153,27 +161,27 @@ def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
         "half_written": [n for n in told if n not in whole],
         "wrong": [n for n, t in whole.items() if t.value != value(t.params)],
         "duplicated": len(points) - len(set(points)) + len(said) - len({n for n, _ in said}),
-        "apart": apart(list(whole.values())),
     }
 
 
-def apart(told: list[FrozenTrial]) -> dict[str, float]:
-    """How far, on the unit square, a trial is from the nearest of those that ran at its start.
+def apart(found: list[FrozenTrial], begun: Path) -> dict[str, float]:
+    """How far, on the unit square, a trial is from the nearest of those that it could see.
 
-    Half of the trials, which began before the model had much to go by, are left out. `clumped` is
-    the share that is nearer than 0.05.
+    Those were being evaluated when it was asked for. Half of the trials, which began before the
+    model had much to go by, are left out. `clumped` is the share that is nearer than 0.05.
     """
+    rows = [json.loads(line) for line in begun.read_text(encoding="utf-8").splitlines()]
+    seen_from = {(x, y): datetime.fromisoformat(time_) for time_, x, y in rows}
+    told = [t for t in found if t.state == TrialState.COMPLETE]
+    points = {t.number: (t.params["x"], t.params["y"]) for t in told}
     nearest = []
     for trial in told[len(told) // 2 :]:
-        start = trial.datetime_start
+        start = trial.datetime_start or datetime.max
         distances = [
-            math.hypot(*(trial.params[k] / 15 - other.params[k] / 15 for k in ("x", "y")))
+            math.dist(points[trial.number], points[other.number]) / 15
             for other in told
             if other.number != trial.number
-            and start is not None
-            and other.datetime_start is not None
-            and other.datetime_complete is not None
-            and other.datetime_start < start < other.datetime_complete
+            and seen_from[points[other.number]] < start < (other.datetime_complete or start)
         ]
         nearest += [min(distances)] if distances else []
     if not nearest:
