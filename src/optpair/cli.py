@@ -153,6 +153,8 @@ def tell(
         _fail(f"VALUE must be a finite number, not {value}; --failed says that it failed", USAGE)
     if (noise_var is not None and value is None) or (message and not failed):
         _fail("--noise-var goes with VALUE, --message with --failed", USAGE)
+    if noise_var is not None and not noise_var <= 1e300:
+        _fail(f"--noise-var must be a finite variance, not {noise_var}", USAGE)
     with _study(file) as study:
         from optpair.study import commands
 
