@@ -300,7 +300,6 @@ def soak(
     import tomllib
 
     from optpair.bench import soak as module
-    from optpair.study.config import StudyError
 
     with tempfile.TemporaryDirectory() as temporary:
         place = (folder or Path(temporary)).resolve()
@@ -322,7 +321,7 @@ def soak(
             found = module.soak(plan)
         except tomllib.TOMLDecodeError as error:
             fail(f"--setting must be like sets=3, not {' '.join(setting or [])}: {error}", USAGE)
-        except StudyError as error:
+        except ValueError as error:
             fail(str(error))
     typer.echo(json_.dumps(found, indent=2))
     amiss = any(found[key] for key in ("lost", "half_written", "wrong", "duplicated"))

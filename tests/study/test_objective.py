@@ -61,14 +61,14 @@ def test_names_are_only_names(tmp_path: Path) -> None:
     """A parameter may be called what Python's format would take for something else."""
     params = {"0": 1, "a.b": 2, "c[d]": 3, "e f": 4}
     argument = "{0},{a.b},{c[d]},{e f},{{0}}"
-    code = "import sys; print(*sys.argv[1:]); print(1 if sys.argv[1] == '1,2,3,4,{0}' else 'no')"
+    code = "import sys; print(1 if sys.argv[1] == '1,2,3,4,{{0}}' else sys.argv)"
     assert run(script(code, argument), params, 0, tmp_path) == Outcome(1.0)
 
 
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        ("import json; print(json.dumps({'curve': [0.1] * 10**5, 'value': 2}))", Outcome(2.0)),
+        ("import json; print(json.dumps(dict(curve=[0.1] * 10**5, value=2)))", Outcome(2.0)),
         ("print('3' + ' ' * 10**5)", Outcome(3.0)),
         ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 99 + b'\\n4\\n')", Outcome(4.0)),
     ],

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import optuna
+import psycopg
 import pytest
 from optuna.exceptions import StorageInternalError
 from typer.testing import CliRunner
@@ -93,6 +96,33 @@ def test_two_workers_share_it_and_one_is_killed(tmp_path: Path, url: str) -> Non
     assert json.loads(output)["counts"] == {"told": 6, "stale": 1}
     for trial in study.trials:
         assert trial.value is None or trial.value == trial.params["x"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_workers_that_start_together_make_one_study(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Each finds no tables, and makes them."""
+    url = f"sqlite:///{tmp_path}/new.db"
+    if kind == "postgres":
+        server = request.getfixturevalue("postgres")
+        url = server.removesuffix("postgres") + "new"
+        with psycopg.connect(server.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE new")
+    file = load(write(tmp_path, url))
+    together = threading.Barrier(6, timeout=60)
+
+    def start(_: int) -> int:
+        together.wait()
+        study = open_study(file)
+        study.tell(study.ask(dict(file.space)), 1.0)
+        engine: Any = study._storage
+        engine._backend.engine.dispose()
+        return int(study._study_id)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(start, range(6)))) == 1
+    assert len(open_study(file).trials) == 6
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:

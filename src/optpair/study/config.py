@@ -169,6 +169,8 @@ def _distribution(label: str, content: object) -> BaseDistribution:
             return FloatDistribution(low, high, log=log, step=step)
         if whole is not None:
             low, high = whole
+            if step is not None and int(step) != step:
+                raise StudyError(f"{label} step must be an int, not {step!r}")
             return IntDistribution(low, high, log=log, step=1 if step is None else step)
     except (TypeError, ValueError) as error:
         raise StudyError(f"{label}: {error}") from error

@@ -145,9 +145,8 @@ def read(returned: object) -> Outcome:
     table = returned if isinstance(returned, dict) else {"value": returned}
     value, noise_var = _number(table.get("value")), table.get("noise_var")
     if value is None or not abs(value) <= 1e300:
-        return Outcome(
-            problem=f"the value must be a finite number, not {_short(table.get('value'))}"
-        )
+        given = reprlib.repr(table.get("value"))
+        return Outcome(problem=f"the value must be a finite number, not {given}")
     if noise_var is None:
         return Outcome(value)
     variance = _number(noise_var)

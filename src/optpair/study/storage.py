@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import sys
 import time
 import warnings
@@ -35,6 +37,8 @@ NEEDED = {
 }
 """What to install for a scheme whose driver is missing."""
 
+BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurrent|compatible", re.I)
+
 T = TypeVar("T")
 
 
@@ -60,7 +64,7 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
     """The study, made where it is new; an error where the stored one is another."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        storage = insist(lambda: open_storage(file.storage), StorageInternalError)
+        storage = _open(file.storage)
         study = insist(
             lambda: optuna.create_study(
                 study_name=file.name,
@@ -79,6 +83,18 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
         raise StudyError(f"{shown(file)} cannot be opened: {first_line(error)}") from error
     _check_same(file, study)
     return study
+
+
+def _open(url: str) -> BaseStorage:
+    """The storage; again where another worker, which started with this one, makes its tables."""
+    for _ in range(20):
+        try:
+            return insist(lambda: open_storage(url), StorageInternalError)
+        except Exception as error:
+            if isinstance(error, ImportError) or not BEING_MADE.search(str(error)):
+                raise
+        time.sleep(random.uniform(0.0, 0.4))
+    return open_storage(url)
 
 
 def _check_same(file: StudyFile, study: Study) -> None:
