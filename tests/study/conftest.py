@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -78,7 +79,7 @@ def postgres() -> Iterator[str]:
             _wait(f"postgresql://{url}", server)
             yield f"postgresql+psycopg://{url}"
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # throws clients out, where SIGTERM waits for them
             server.wait(30)
 
 

@@ -112,17 +112,19 @@ def test_workers_that_start_together_make_one_study(
     file = load(write(tmp_path, url))
     together = threading.Barrier(6, timeout=60)
 
-    def start(_: int) -> int:
+    def start(_: int) -> optuna.Study:
         together.wait()
         study = open_study(file)
         study.tell(study.ask(dict(file.space)), 1.0)
-        engine: Any = study._storage
-        engine._backend.engine.dispose()
-        return int(study._study_id)
+        return study
 
     with ThreadPoolExecutor(6) as pool:
-        assert len(set(pool.map(start, range(6)))) == 1
-    assert len(open_study(file).trials) == 6
+        studies = list(pool.map(start, range(6)))
+    assert len({study._study_id for study in studies}) == 1
+    assert all(len(study.trials) == 6 for study in studies)
+    for study in studies:
+        backend: Any = study._storage
+        backend._backend.engine.dispose()
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:
