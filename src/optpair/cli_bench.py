@@ -287,7 +287,7 @@ def soak(
     blind: Annotated[
         bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the kills.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the study and of the kills.")] = 0,
     setting: Annotated[
         list[str] | None, typer.Option(help="One of Settings, like sets=3; may be repeated.")
     ] = None,

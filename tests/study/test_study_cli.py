@@ -25,7 +25,7 @@ from optpair.study.config import load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
 from optpair.study.trials import BEAT, Watch, forget
-from optpair.study.worker import record
+from optpair.study.worker import Stop, beating, look, record
 
 FILE = """
 [study]
@@ -256,6 +256,22 @@ def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:
         found = [trial.number for trial in watch.stale(study.get_trials(deepcopy=False))]
         time.sleep(0.15)
     assert found == [dead.number, silent.number]
+
+
+def test_who_slept_lets_the_others_beat_before_calling_them_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a machine's sleep no beat has changed; those that live beat again at once."""
+    study = open_study(load(write(tmp_path)))
+    alive, dead = study.ask(), study.ask()
+    watch, stop, said = Watch(1.0), Stop(print), list[str]()
+    clock = time.monotonic
+    with beating(alive, 0.05):
+        look(study, watch, stop, said.append)
+        monkeypatch.setattr(trials.time, "monotonic", lambda: clock() + 1000)
+        found = look(study, watch, stop, said.append)
+    assert [trials.state(trial) for trial in found] == ["running", "stale"]
+    assert said == [f"trial {dead.number}: stale, its worker is gone"]
 
 
 def test_a_late_value_of_a_stale_trial_is_kept(tmp_path: Path) -> None:

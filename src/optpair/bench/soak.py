@@ -8,6 +8,7 @@ it, and each worker starts it.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import multiprocessing
@@ -39,6 +40,7 @@ BEGUN = "OPTPAIR_SOAK_BEGUN"
 FILE = """
 [study]
 name = "{name}"
+seed = {seed}
 sampler = "{sampler}"
 storage = "{storage}"
 stale_after = {stale_after}
@@ -164,18 +166,18 @@ def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
     }
 
 
-def apart(found: list[FrozenTrial], begun: Path) -> dict[str, float]:
+def apart(found: list[FrozenTrial], begun: Path) -> list[dict[str, float]]:
     """How far, on the unit square, a trial is from the nearest of those that it could see.
 
-    Those were being evaluated when it was asked for. Half of the trials, which began before the
-    model had much to go by, are left out. `clumped` is the share that is nearer than 0.05.
+    Those were being evaluated when it was asked for. A row for each quarter of the study, as
+    distances shrink with what is left to learn; `clumped` is the share that is nearer than 0.05.
     """
     rows = [json.loads(line) for line in begun.read_text(encoding="utf-8").splitlines()]
     seen_from = {(x, y): datetime.fromisoformat(time_) for time_, x, y in rows}
     told = [t for t in found if t.state == TrialState.COMPLETE]
     points = {t.number: (t.params["x"], t.params["y"]) for t in told}
-    nearest = []
-    for trial in told[len(told) // 2 :]:
+
+    def nearest(trial: FrozenTrial) -> float:
         start = trial.datetime_start or datetime.max
         distances = [
             math.dist(points[trial.number], points[other.number]) / 15
@@ -183,15 +185,21 @@ def apart(found: list[FrozenTrial], begun: Path) -> dict[str, float]:
             if other.number != trial.number
             and seen_from[points[other.number]] < start < (other.datetime_complete or start)
         ]
-        nearest += [min(distances)] if distances else []
-    if not nearest:
+        return min(distances, default=math.inf)
+
+    ends = [len(told) * i // 4 for i in range(5)]
+    return [_summary([nearest(t) for t in told[a:b]]) for a, b in itertools.pairwise(ends)]
+
+
+def _summary(nearest: list[float]) -> dict[str, float]:
+    near = sorted(d for d in nearest if d < math.inf)
+    if not near:
         return {"trials": 0}
     return {
-        "trials": len(nearest),
-        "mean": round(sum(nearest) / len(nearest), 4),
-        "median": round(sorted(nearest)[len(nearest) // 2], 4),
-        "least": round(min(nearest), 4),
-        "clumped": round(sum(d < CLUMPED for d in nearest) / len(nearest), 3),
+        "trials": len(near),
+        "mean": round(sum(near) / len(near), 4),
+        "median": round(near[len(near) // 2], 4),
+        "clumped": round(sum(d < CLUMPED for d in near) / len(near), 3),
     }
 
 
@@ -199,6 +207,7 @@ def _file(plan: Plan) -> config.StudyFile:
     path = plan.folder / "soak.toml"
     text = FILE.format(
         name=f"soak-{plan.sampler}-{time.time_ns()}",
+        seed=plan.seed,
         sampler=plan.sampler,
         storage=plan.storage,
         stale_after=plan.stale_after,

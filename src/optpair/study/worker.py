@@ -78,7 +78,7 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambd
     evaluate = evaluator(file)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     while not stop:
-        counts = records.count(look(study, watch, say))
+        counts = records.count(look(study, watch, stop, say))
         if records.ended(counts) >= file.evaluations:
             return
         if records.ended(counts) + records.out(counts) < file.evaluations:
@@ -89,10 +89,18 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambd
             return  # the rest is in people's hands
 
 
-def look(study: Study, watch: Watch, say: Say) -> list[FrozenTrial]:
-    """All trials, after the stale ones have been forgotten."""
+def look(study: Study, watch: Watch, stop: Stop, say: Say) -> list[FrozenTrial]:
+    """All trials, after the stale ones have been forgotten.
+
+    Where this worker has not looked for a while, its machine or the storage may have been at rest,
+    and the others with it: they get the time for a beat.
+    """
     trials = insist(lambda: study.get_trials(deepcopy=False))
     dead = watch.stale(trials)
+    if dead and watch.slept:
+        stop.wait(watch.patience / 2)
+        trials = insist(lambda: study.get_trials(deepcopy=False))
+        dead = watch.stale(trials)
     for trial in dead:
         insist(lambda trial=trial: forget(study, trial, "stale"))  # type: ignore[misc]
         say(f"trial {trial.number}: stale, its worker is gone")
