@@ -98,6 +98,8 @@ def test_two_workers_share_it_and_one_is_killed(tmp_path: Path, url: str) -> Non
         assert trial.value is None or trial.value == trial.params["x"]
 
 
+# Optuna leaves the connection of a storage that it could not make to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_workers_that_start_together_make_one_study(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest

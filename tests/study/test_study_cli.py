@@ -244,6 +244,21 @@ def test_ctrl_c(tmp_path: Path, workers: int, times: int) -> None:
     assert trials.count(study.trials) == {state: workers}
 
 
+def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
+    path = write(tmp_path, sobol="random")
+    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob("*.db")):
+        time.sleep(0.02)
+    time.sleep(0.5)  # the study is made, and the workers import what they need
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "workers ended" not in said
+    assert trials.count(open_study(load(path)).trials)["running"] == 0
+
+
 def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:
     study = open_study(load(write(tmp_path)))
     alive, dead, silent = (study.ask() for _ in range(3))

@@ -44,6 +44,10 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> b
                 fleet.run(file, workers, stop, say)
         except KeyboardInterrupt:
             return False
+        except StudyError as error:
+            if not stop:
+                raise
+            say(str(error))  # what was interrupted may fail in any way
     return not stop
 
 

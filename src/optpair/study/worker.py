@@ -61,8 +61,9 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take Ctrl-C and SIGTERM while this lasts."""
+        """Take Ctrl-C and SIGTERM while this lasts, and what was held back before."""
         before = {n: signal.signal(n, self._interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
             yield
         finally:
