@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpair.cli_bench import bench
-from optpair.exits import INTERRUPTED, NOTHING_YET, USAGE
+from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE
 from optpair.exits import fail as _fail
 
 if TYPE_CHECKING:
@@ -104,11 +104,14 @@ def run(
     of them gave a value, 130 interrupted.
     """
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.study import commands, config, storage
 
         done = commands.run(study, workers, _say, worker_of)
         if worker_of is None:
-            found = commands.status(study)
+            try:
+                found = commands.status(study)
+            except (config.StudyError, storage.AwayError) as error:
+                _fail(str(error), ERROR if done else INTERRUPTED)
             complete = found["ended"] >= study.evaluations
             answers = complete and found["counts"].get("told") and commands.has_engine(study)
             best = commands.recommend(study) if answers else {}

@@ -245,3 +245,27 @@ def test_drivers_errors_are_known_when_they_are_loaded() -> None:
     for name, error in (("grpc", "RpcError"), ("redis", "RedisError")):
         module = pytest.importorskip(name)
         assert getattr(module, error) in storage.away()
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"garbage" * 999)])
+def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> None:
+    file = load(write(tmp_path, "sqlite:///s.db"))
+    study = open_study(file)
+    trial = study.ask(dict(file.space))
+    harm(tmp_path / "s.db")
+    said: list[str] = []
+    begin = time.monotonic()
+    with pytest.raises(storage.AwayError, match="no such table|not a database|malformed"):
+        record(study, trial, file.space, trial.params, Outcome(0.25), said.append)
+    assert time.monotonic() - begin < 5
+    assert said[-1].endswith("could not be stored")
+    assert "0.25" in said[-1]
+
+
+def test_an_interrupted_run_says_so_though_its_storage_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optpair.study.commands.run", lambda *_: False)
+    result = CliRunner().invoke(app, ["run", str(write(tmp_path, "sqlite:///no/such/s.db"))])
+    assert result.exit_code == 130
+    assert "cannot be opened" in result.stderr

@@ -39,6 +39,8 @@ NEEDED = {
 
 BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurrent|compatible", re.I)
 
+GONE = re.compile(r"no such table|not a database|malformed|readonly|relation .* does not exist")
+
 T = TypeVar("T")
 
 
@@ -129,15 +131,17 @@ def away() -> tuple[type[Exception], ...]:
 def insist(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) -> T:
     """Try again, for half a minute unless told otherwise, while a storage is busy or away.
 
-    `only` are the errors after which it is tried again, where not all of `away` are meant.
+    `only` are the errors after which it is tried again, where not all of `away` are meant. A file
+    that was deleted or overwritten does not come back.
     """
     again = only or away()
     for attempt in range(tries):
         try:
             return action()
         except again as error:
-            if attempt == tries - 1:
-                raise AwayError(first_line(error)) from error
+            said = first_line(error)
+            if attempt == tries - 1 or GONE.search(said):
+                raise AwayError(said) from error
             time.sleep(min(0.5 * 2**attempt, LONGEST))
     raise AssertionError
 
@@ -151,6 +155,8 @@ def shown(file: StudyFile) -> str:
 
 def first_line(error: Exception) -> str:
     """What an error says, in one line."""
+    if isinstance(error, StorageInternalError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # Optuna's own words say little
     details = getattr(error, "details", None)  # gRPC's way
     said = str(details() if callable(details) else error).strip()
     return said.splitlines()[0] if said else repr(error)
