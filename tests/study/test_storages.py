@@ -255,7 +255,7 @@ def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> Non
     harm(tmp_path / "s.db")
     said: list[str] = []
     begin = time.monotonic()
-    with pytest.raises(storage.AwayError, match="no such table|not a database|malformed"):
+    with pytest.raises(storage.AwayError, match=r"no such table|not a database|malformed"):
         record(study, trial, file.space, trial.params, Outcome(0.25), said.append)
     assert time.monotonic() - begin < 5
     assert said[-1].endswith("could not be stored")
