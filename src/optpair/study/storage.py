@@ -155,7 +155,7 @@ def shown(file: StudyFile) -> str:
 
 def first_line(error: Exception) -> str:
     """What an error says, in one line."""
-    if isinstance(error, StorageInternalError) and isinstance(error.__cause__, Exception):
+    while isinstance(error, StorageInternalError) and isinstance(error.__cause__, Exception):
         error = error.__cause__  # Optuna's own words say little
     details = getattr(error, "details", None)  # gRPC's way
     said = str(details() if callable(details) else error).strip()
