@@ -227,9 +227,8 @@ def test_a_value_that_could_not_be_stored_is_said(
     monkeypatch.setattr(study, "tell", Away(10**6, study.tell))
     said: list[str] = []
     with pytest.raises(storage.AwayError, match="no route to host"):
-        record(study, trial, file.space, trial.params, Outcome(0.25), said.append)
-    assert "0.25" in said[-1]
-    assert said[-1].endswith("could not be stored")
+        record(study, trial, file.space, trial.params, Outcome(0.25, 0.5), said.append)
+    assert said[-1] == "trial 0 gave 0.25 with noise_var 0.5, which could not be stored"
 
 
 def test_a_storage_that_stays_away_is_an_error(
@@ -255,11 +254,10 @@ def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> Non
     harm(tmp_path / "s.db")
     said: list[str] = []
     begin = time.monotonic()
-    with pytest.raises(storage.AwayError, match=r"no such table|not a database|malformed"):
+    with pytest.raises(storage.AwayError, match=r"readonly|no such table|not a database"):
         record(study, trial, file.space, trial.params, Outcome(0.25), said.append)
     assert time.monotonic() - begin < 5
-    assert said[-1].endswith("could not be stored")
-    assert "0.25" in said[-1]
+    assert said[-1] == "trial 0 gave 0.25, which could not be stored"
 
 
 def test_an_interrupted_run_says_so_though_its_storage_is_gone(

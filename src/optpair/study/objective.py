@@ -37,6 +37,12 @@ class Outcome:
     noise_var: float | None = None
     problem: str = ""
 
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"no value ({self.problem})"
+        noise = "" if self.noise_var is None else f" with noise_var {self.noise_var!r}"
+        return f"{self.value!r}{noise}"
+
 
 Evaluate = Callable[[Mapping[str, Any], int], Outcome]
 """From parameters and a trial's number to an outcome."""
