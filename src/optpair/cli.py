@@ -79,7 +79,7 @@ def _study(path: Path) -> Iterator[StudyFile]:
     except config.StudyError as error:
         _fail(str(error))
     except storage.AwayError as error:
-        _fail(f"{storage.shown(file)} is away: {error}; what was told is kept, try again later")
+        _fail(f"{storage.shown(file)} is away: {error}; run this again when it is back")
 
 
 def _show(data: Any, json: bool, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -127,6 +128,7 @@ def test_workers_that_start_together_make_one_study(
     for study in studies:
         backend: Any = study._storage
         backend._backend.engine.dispose()
+    gc.collect()
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:
