@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-def run(name: str, folder: Path, *args: str) -> str:
+def run(name: str, folder: Path, *args: str, typed: str | None = None) -> str:
     """What an example prints; whatever it writes down, it writes into the folder."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), *args],
@@ -24,6 +24,7 @@ def run(name: str, folder: Path, *args: str) -> str:
             "RAY_USAGE_STATS_ENABLED": "0",
         },
         cwd=folder,
+        input=typed,
         capture_output=True,
         text=True,
         timeout=300,
@@ -37,6 +38,24 @@ def test_scikit_learn(tmp_path: Path) -> None:
     said = run("sklearn_search.py", tmp_path, "--evaluations", "3")
     assert re.search(r"recommended +svc__C = .*, svc__gamma = ", said)
     assert re.search(r"accuracy on new data: 0\.\d", said)
+
+
+def test_lab(tmp_path: Path) -> None:
+    said = run("lab.py", tmp_path, "--experiments", "4")
+    assert re.findall(r"^experiment (\d):", said, re.M) == [str(i) for i in range(8)]
+    assert "failed" in said
+    assert "from 2 measurements" in said
+    assert said.count("95 % interval") == 2  # a day each
+    assert (tmp_path / "lab.json").exists()
+
+
+def test_lab_goes_on_with_the_experiment_that_is_out(tmp_path: Path) -> None:
+    """Someone leaves in the middle of an experiment, and types its yields in the next day."""
+    evening = run("lab.py", tmp_path, "--by-hand", "--experiments", "1", typed="")
+    morning = run("lab.py", tmp_path, "--by-hand", "--experiments", "2", typed="61 63\n\n")
+    assert evening.splitlines()[0] == morning.splitlines()[0]
+    assert "62.0 % from 2 measurements" in morning
+    assert "failed" in morning
 
 
 def test_dask(tmp_path: Path) -> None:

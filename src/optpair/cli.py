@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpair.cli_bench import bench
-from optpair.exits import INTERRUPTED, NOTHING_YET, USAGE
+from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE
 from optpair.exits import fail as _fail
 
 if TYPE_CHECKING:
@@ -65,15 +65,21 @@ def demo() -> None:
 def _study(path: Path) -> Iterator[StudyFile]:
     """The study file; what is wrong with it, or with its storage, becomes an exit code."""
     try:
-        from optpair.study import commands, config
+        from optpair.study import commands, config, storage
     except ModuleNotFoundError as error:
         _fail(f"studies need {error.name}: pip install 'optpair[optuna]'")
     try:
-        yield config.load(path)
+        file = config.load(path)
+    except config.StudyError as error:
+        _fail(str(error))
+    try:
+        yield file
     except commands.NothingYetError as error:
         _fail(str(error), NOTHING_YET)
     except config.StudyError as error:
         _fail(str(error))
+    except storage.AwayError as error:
+        _fail(f"{storage.shown(file)} is away: {error}; run this again when it is back")
 
 
 def _show(data: Any, json: bool, text: str) -> None:
@@ -98,11 +104,14 @@ def run(
     of them gave a value, 130 interrupted.
     """
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.study import commands, config, storage
 
         done = commands.run(study, workers, _say, worker_of)
         if worker_of is None:
-            found = commands.status(study)
+            try:
+                found = commands.status(study)
+            except (config.StudyError, storage.AwayError) as error:
+                _fail(str(error), ERROR if done else INTERRUPTED)
             complete = found["ended"] >= study.evaluations
             answers = complete and found["counts"].get("told") and commands.has_engine(study)
             best = commands.recommend(study) if answers else {}
@@ -147,6 +156,8 @@ def tell(
         _fail(f"VALUE must be a finite number, not {value}; --failed says that it failed", USAGE)
     if (noise_var is not None and value is None) or (message and not failed):
         _fail("--noise-var goes with VALUE, --message with --failed", USAGE)
+    if noise_var is not None and not noise_var <= 1e300:
+        _fail(f"--noise-var must be a finite variance, not {noise_var}", USAGE)
     with _study(file) as study:
         from optpair.study import commands
 

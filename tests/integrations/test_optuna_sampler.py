@@ -20,6 +20,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
 from optpair import Hyperparameters, Settings
@@ -267,6 +268,50 @@ def test_trials_are_read_once(seen: list[Observations], monkeypatch: pytest.Monk
         study.tell(study.ask(SPACE), 0.0)
     assert [len(shown.y) for shown in seen] == list(range(1000, 1010))
     assert len(read) == 1009
+
+
+def read_from_the_database(folder: Path, told: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Trials that six asks fetch, after the first, while another worker writes."""
+    fetched: list[int] = []
+    get_trials = RDBStorage._get_trials
+
+    def counted(*args: Any, **options: Any) -> Any:
+        found = get_trials(*args, **options)
+        fetched.append(len(found))
+        return found
+
+    name, url = f"told-{told}", f"sqlite:///{folder}/study.db"
+    other = optuna.create_study(study_name=name, storage=url)
+    for i in range(told):
+        tell(other, -1 + i / 500, float(i))
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    study = optuna.load_study(study_name=name, storage=url, sampler=sampler)
+    monkeypatch.setattr(RDBStorage, "_get_trials", counted)
+    study.tell(study.ask(SPACE), 0.0)
+    assert sum(fetched) >= told
+    fetched.clear()
+    for i in range(6):
+        tell(other, i / 6, 1.0)
+        study.tell(study.ask(SPACE), 0.0)
+    monkeypatch.undo()
+    return sum(fetched)
+
+
+def test_an_ask_fetches_what_is_new_however_long_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[int] = []
+
+    def suggest(engine: Engine, key: object, state: object, seen: Observations, *_: object) -> Any:
+        shown.append(len(seen.y))
+        return np.full(engine.cube.dimensions, 0.5), state, Info()
+
+    with pytest.MonkeyPatch.context() as engine:
+        engine.setattr(Engine, "suggest", suggest)
+        few = read_from_the_database(tmp_path, 10, monkeypatch)
+        many = read_from_the_database(tmp_path, 50, monkeypatch)
+    assert shown[-1] == 50 + 1 + 6 + 5
+    assert few == many < 6 * 10
 
 
 @pytest.mark.parametrize(

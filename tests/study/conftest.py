@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -23,6 +24,11 @@ def _programs() -> Path | None:
     places = [Path(p).parent for p in [shutil.which("initdb")] if p]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((p for p in places if (p / "initdb").exists() and (p / "postgres").exists()), None)
+
+
+@pytest.fixture
+def free_port() -> int:
+    return _free_port()
 
 
 def _free_port() -> int:
@@ -73,7 +79,7 @@ def postgres() -> Iterator[str]:
             _wait(f"postgresql://{url}", server)
             yield f"postgresql+psycopg://{url}"
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # throws clients out, where SIGTERM waits for them
             server.wait(30)
 
 

@@ -86,7 +86,10 @@ COMMAND = "[objective]\ncommand = "
         ("[study]\nevaluation = 9" + SPACE, "unknown key 'evaluation'.*mean 'evaluations'"),
         ("[study]\ndirection = 'up'" + SPACE, "direction must be 'minimize' or 'maximize'"),
         ("[study]\nseed = -1" + SPACE, "seed must be an int of at least 0"),
-        ("[study]\nstale_after = 0" + SPACE, "stale_after must be seconds above 0"),
+        ("[study]\nstale_after = 0" + SPACE, "stale_after must be finite seconds above 0"),
+        ("[study]\nstale_after = inf" + SPACE, "stale_after must be finite seconds above 0"),
+        ("[study]\nevaluations = 1e2" + SPACE, "evaluations must be an int of at least 1"),
+        ("[study]\nname = '" + "n" * 501 + "'" + SPACE, "a name of at most 500 characters"),
         ("study = 3" + SPACE, "study must be a table"),
         ("[studdy]" + SPACE, "unknown key 'studdy'"),
         ("", r"\[space\] needs a parameter"),
@@ -96,6 +99,15 @@ COMMAND = "[objective]\ncommand = "
         ("[space]\nx = { float = [2, 1] }", r"\[space\] x: "),
         ("[space]\nx = { float = [0, 1], log = true }", r"\[space\] x: "),
         ("[space]\nx = { float = [0, 1], int = [0, 1] }", "must have one of"),
+        ("[space]\nx = { float = [nan, 1] }", "two finite numbers, not .nan, 1."),
+        ("[space]\nx = { float = [0, inf] }", "two finite numbers"),
+        ("[space]\nx = { float = [0, 1], step = inf }", "step must be a finite number above 0"),
+        ("[space]\nx = { int = [0, 9], step = 0.5 }", "x step must be an int, not 0.5"),
+        ("[space]\nx = { float = [1, 1] }\ny = { int = [3, 3] }", "nothing to tune"),
+        ("[space]\n'' = { float = [0, 1] }", "names of 1 to 500 characters"),
+        ("[space]\nx = { float = [0, 1] }\nx = { float = [0, 2] }", "is not TOML"),
+        ("[space]\nx = { categories = [1, true] }", "all different"),
+        ("[space]\nx = { categories = [0.5, nan] }", "finite numbers"),
         ("[space]\nx = { categories = ['a'] }", "categories must be two"),
         ("[space]\nx = { categories = ['a', 'a'] }", "categories must be two"),
         ("[space]\nx = { categories = ['a', 'b'], log = true }", "neither log nor step"),
@@ -113,6 +125,10 @@ COMMAND = "[objective]\ncommand = "
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
         load(write(tmp_path, text))
+
+
+def test_a_mark_of_byte_order_is_no_mistake(tmp_path: Path) -> None:
+    assert load(write(tmp_path, "\ufeff" + SPACE)).name == "tune"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

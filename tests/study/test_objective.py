@@ -44,6 +44,9 @@ def test_the_last_line_is_the_value(output: str, outcome: Outcome) -> None:
         ('"0.5"', "finite number, not '0.5'"),
         ("[1]", "finite number, not"),
         ('{"loss": 1}', "finite number, not None"),
+        ("1" * 400, "finite number, not inf"),
+        ("[" * 10**5, "neither a number nor a JSON object"),
+        ('{"value": "' + "x" * 10**4 + '"}', "finite number, not 'xxx"),
         ('{"value": 1, "noise_var": -1}', "noise_var must be a finite variance"),
     ],
 )
@@ -51,6 +54,34 @@ def test_no_value_is_a_failure_that_says_why(output: str, problem: str) -> None:
     outcome = parse(output)
     assert outcome.value is None
     assert problem in outcome.problem
+    assert len(outcome.problem) < 200
+
+
+def test_names_are_only_names(tmp_path: Path) -> None:
+    """A parameter may be called what Python's format would take for something else."""
+    params = {"0": 1, "a.b": 2, "c[d]": 3, "e f": 4}
+    argument = "{0},{a.b},{c[d]},{e f},{{0}}"
+    code = "import sys; print(1 if sys.argv[1] == '1,2,3,4,{{0}}' else sys.argv)"
+    assert run(script(code, argument), params, 0, tmp_path) == Outcome(1.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("import json; print(json.dumps(dict(curve=[0.1] * 10**5, value=2)))", Outcome(2.0)),
+        ("print('3' + ' ' * 10**5)", Outcome(3.0)),
+        ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 99 + b'\\n4\\n')", Outcome(4.0)),
+    ],
+)
+def test_much_output_is_no_trouble(tmp_path: Path, code: str, outcome: Outcome) -> None:
+    assert run(script(code), {}, 0, tmp_path) == outcome
+
+
+def test_binary_output_is_a_failure_that_can_be_stored(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 9)"
+    outcome = run(script(code), {}, 0, tmp_path)
+    assert outcome.problem.startswith("the last line is neither")
+    json.dumps(outcome.problem).encode("ascii")
 
 
 def test_values_arrive_exactly_and_through_no_shell(tmp_path: Path) -> None:
@@ -99,6 +130,8 @@ def test_a_timeout_ends_the_command_and_its_children(tmp_path: Path) -> None:
 def test_a_command_that_is_not_there_is_no_failed_trial(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot be started"):
         run(Command(("no-such-program",), None), {}, 0, tmp_path)
+    with pytest.raises(StudyError, match="cannot be started: embedded null byte"):
+        run(script("print(1)", "{s}"), {"s": "a\0b"}, 0, tmp_path)
 
 
 def test_functions(tmp_path: Path) -> None:
@@ -107,6 +140,8 @@ def test_functions(tmp_path: Path) -> None:
     assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}) == Outcome(1.0, 0.1)
     assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}).problem
     assert "finite number, not None" in call(lambda p: None, {}).problem
-    for name in ("nothing:f", "math:nothing", "math:pi"):
+    assert "SystemExit" in call(lambda p: sys.exit(2), {}).problem
+    (tmp_path / "mine_is_broken.py").write_text("def f(:\n")
+    for name in ("nothing:f", "math:nothing", "math:pi", "mine_is_broken:f"):
         with pytest.raises(StudyError, match=r"\[objective\]"):
             find(Function(*name.split(":")), tmp_path)

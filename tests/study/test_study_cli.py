@@ -25,7 +25,7 @@ from optpair.study.config import load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
 from optpair.study.trials import BEAT, Watch, forget
-from optpair.study.worker import record
+from optpair.study.worker import Stop, beating, look, record
 
 FILE = """
 [study]
@@ -160,6 +160,7 @@ def test_ask_and_tell_by_hand(tmp_path: Path) -> None:
         (("tell", 0), 2, "give one of VALUE, --failed and --cancel"),
         (("tell", 0, 1.0, "--failed"), 2, "give one of"),
         (("tell", 0, "nan"), 2, "must be a finite number"),
+        (("tell", 0, 1.0, "--noise-var", "inf"), 2, "--noise-var must be a finite variance"),
         (("tell", 0, "--failed", "--noise-var", 1), 2, "--noise-var goes with VALUE"),
         (("tell", 0, "many"), 2, "Usage"),
     ],
@@ -182,6 +183,8 @@ def test_what_cannot_be_told(
         ({"[-1, 1]": "[-1, 2]"}, "with another [space]"),
         ({"sobol": "sobool"}, "acquisition must be one of"),
         ({"[objective]": "[objectives]"}, "unknown key 'objectives'"),
+        ({"sobol": "jes", "[space]": "[settings]\nset = 3\n[space]"}, "unknown key 'set'"),
+        ({"sobol": "jes", "[space]": "[settings]\nsets = 0\n[space]"}, "sets must be an int"),
         ({'sampler = "sobol"': 'storage = "oracle+x://h/d"'}, "cannot be opened"),
         ({sys.executable: "/no/such/python"}, "cannot be started"),
     ],
@@ -241,6 +244,21 @@ def test_ctrl_c(tmp_path: Path, workers: int, times: int) -> None:
     assert trials.count(study.trials) == {state: workers}
 
 
+def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
+    path = write(tmp_path, sobol="random")
+    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob("*.db")):
+        time.sleep(0.02)
+    time.sleep(0.5)  # the study is made, and the workers import what they need
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "workers ended" not in said
+    assert trials.count(open_study(load(path)).trials)["running"] == 0
+
+
 def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:
     study = open_study(load(write(tmp_path)))
     alive, dead, silent = (study.ask() for _ in range(3))
@@ -253,6 +271,22 @@ def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:
         found = [trial.number for trial in watch.stale(study.get_trials(deepcopy=False))]
         time.sleep(0.15)
     assert found == [dead.number, silent.number]
+
+
+def test_who_slept_lets_the_others_beat_before_calling_them_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a machine's sleep no beat has changed; those that live beat again at once."""
+    study = open_study(load(write(tmp_path)))
+    alive, dead = study.ask(), study.ask()
+    watch, stop, said = Watch(1.0), Stop(print), list[str]()
+    clock = time.monotonic
+    with beating(alive, 0.05):
+        look(study, watch, stop, said.append)
+        monkeypatch.setattr(trials.time, "monotonic", lambda: clock() + 1000)
+        found = look(study, watch, stop, said.append)
+    assert [trials.state(trial) for trial in found] == ["running", "stale"]
+    assert said == [f"trial {dead.number}: stale, its worker is gone"]
 
 
 def test_a_late_value_of_a_stale_trial_is_kept(tmp_path: Path) -> None:
@@ -292,10 +326,3 @@ def test_states_of_a_study_that_others_wrote() -> None:
             )
         )
     assert [trials.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "stale"]
-
-
-@pytest.mark.parametrize("scheme", ["journal:///j.log"])
-def test_other_storages(tmp_path: Path, scheme: str) -> None:
-    path = write(tmp_path, **{'sampler = "sobol"': f'sampler = "random"\nstorage = "{scheme}"'})
-    assert shown("run", path)["counts"] == {"told": 4}
-    assert (tmp_path / "j.log").exists()

@@ -1,24 +1,29 @@
 """Kill workers of a study at random, again and again, and look for anything that was lost.
 
 Workers are forked from a server that has the slow imports behind it, so that a new one works
-within a moment. Nothing here needs JAX, unless the study's sampler does.
+within a moment. Nothing here needs JAX, unless the study's sampler does: the server then imports
+it, and each worker starts it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import json
 import math
 import multiprocessing
 import os
 import random
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair.study import config, trials
+from optpair.study.commands import has_engine
 from optpair.study.objective import Outcome
 from optpair.study.samplers import make_sampler
 from optpair.study.storage import open_study
@@ -26,12 +31,16 @@ from optpair.study.worker import Stop, work
 
 ENDLESS = 10**6
 EARLY = 0.1
+CLUMPED = 0.05
 PRELOADED = ["__main__", "optpair.bench.soak", "scipy.stats", "sqlalchemy.orm", "alembic.command"]
+ENGINE = "optpair.integrations.optuna"
 SECONDS = "OPTPAIR_SOAK_SECONDS"
+BEGUN = "OPTPAIR_SOAK_BEGUN"
 
 FILE = """
 [study]
 name = "{name}"
+seed = {seed}
 sampler = "{sampler}"
 storage = "{storage}"
 stale_after = {stale_after}
@@ -70,7 +79,11 @@ class Plan:
 
 
 def objective(params: Mapping[str, float]) -> float:
-    """Branin's function, after a little sleep."""
+    """Branin's function, after a note of when it began and a little sleep."""
+    if BEGUN in os.environ:
+        line = json.dumps([datetime.now().isoformat(), params["x"], params["y"]])
+        with open(os.environ[BEGUN], "a", encoding="utf-8") as out:
+            out.write(f"{line}\n")
     time.sleep(float(os.environ.get(SECONDS, "0")) * random.uniform(0.5, 1.5))
     return value(params)
 
@@ -86,12 +99,13 @@ def soak(plan: Plan) -> dict[str, Any]:
     """Kill, let the rest finish, and report."""
     begin = time.monotonic()
     file = _file(plan)
-    study = open_study(file)
+    study = open_study(file, make_sampler(file))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    os.environ[SECONDS] = str(plan.seconds)
-    log = plan.folder / "told.txt"
-    log.touch()
+    context.set_forkserver_preload([*PRELOADED, *[ENGINE] * has_engine(file)])
+    begun, log = plan.folder / "begun.txt", plan.folder / "told.txt"
+    for empty in (begun, log):
+        empty.write_text("", encoding="utf-8")
+    os.environ |= {SECONDS: str(plan.seconds), BEGUN: str(begun)}
     dice = random.Random(plan.seed)
 
     def start(evaluations: int) -> tuple[Any, Any]:
@@ -121,6 +135,7 @@ def soak(plan: Plan) -> dict[str, Any]:
         process.join()
     return {
         **check(study.get_trials(deepcopy=False), log),
+        "apart": apart(study.get_trials(deepcopy=False), begun),
         "kills": plan.kills + plan.workers * bool(plan.kills),
         "wanted": after + plan.evaluations,
         "exit_codes": sorted({process.exitcode for process, _ in running}),
@@ -129,50 +144,74 @@ def soak(plan: Plan) -> dict[str, Any]:
 
 
 def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
-    """What the workers said they told, against what is stored."""
-    said = [line.split() for line in log.read_text().splitlines()]
+    """What the workers said they told, against what is stored.
+
+    A value of a worker that was taken for dead, and was only slow, is found in a trial of its own.
+    """
+    said = [(int(n), float(v)) for n, v in map(str.split, log.read_text().splitlines())]
     told = {t.number: t for t in found if t.state == TrialState.COMPLETE}
-    points = [tuple(sorted(t.params.items())) for t in told.values()]
+    whole = {n: t for n, t in told.items() if t.params.keys() == {"x", "y"} and t.value is not None}
+    values = [t.value for t in whole.values()]
+    points = [tuple(sorted(t.params.items())) for t in whole.values()]
+    late = [n for n, v in said if n not in told and v in values]
     return {
         "counts": dict(trials.count(found)),
         "told": len(told),
         "said": len(said),
-        "lost": [n for n, v in said if int(n) not in told or told[int(n)].value != float(v)],
-        "wrong": [n for n, t in told.items() if t.value != value(t.params)],
+        "lost": [n for n, v in said if n not in late and (n not in told or told[n].value != v)],
+        "late": late,
+        "half_written": [n for n in told if n not in whole],
+        "wrong": [n for n, t in whole.items() if t.value != value(t.params)],
         "duplicated": len(points) - len(set(points)) + len(said) - len({n for n, _ in said}),
-        "apart": _apart(list(told.values())),
     }
 
 
-def _apart(told: list[FrozenTrial]) -> float:
-    """The median distance, on the unit square, of a trial from the nearest that ran at its start.
+def apart(found: list[FrozenTrial], begun: Path) -> list[dict[str, float]]:
+    """How far, on the unit square, a trial is from the nearest of those that it could see.
 
-    Half of the trials, which began before the model had much to go by, are left out.
+    Those were being evaluated when it was asked for. A row for each quarter of the study, as
+    distances shrink with what is left to learn; `clumped` is the share that is nearer than 0.05.
     """
-    nearest = []
-    for trial in told[len(told) // 2 :]:
-        start = trial.datetime_start
+    rows = [json.loads(line) for line in begun.read_text(encoding="utf-8").splitlines()]
+    seen_from = {(x, y): datetime.fromisoformat(time_) for time_, x, y in rows}
+    told = [t for t in found if t.state == TrialState.COMPLETE]
+    points = {t.number: (t.params["x"], t.params["y"]) for t in told}
+
+    def nearest(trial: FrozenTrial) -> float:
+        start = trial.datetime_start or datetime.max
         distances = [
-            math.hypot(*(trial.params[k] / 15 - other.params[k] / 15 for k in ("x", "y")))
+            math.dist(points[trial.number], points[other.number]) / 15
             for other in told
             if other.number != trial.number
-            and start is not None
-            and other.datetime_start is not None
-            and other.datetime_complete is not None
-            and other.datetime_start < start < other.datetime_complete
+            and seen_from[points[other.number]] < start < (other.datetime_complete or start)
         ]
-        nearest += [min(distances)] if distances else []
-    return sorted(nearest)[len(nearest) // 2] if nearest else math.nan
+        return min(distances, default=math.inf)
+
+    ends = [len(told) * i // 4 for i in range(5)]
+    return [_summary([nearest(t) for t in told[a:b]]) for a, b in itertools.pairwise(ends)]
+
+
+def _summary(nearest: list[float]) -> dict[str, float]:
+    near = sorted(d for d in nearest if d < math.inf)
+    if not near:
+        return {"trials": 0}
+    return {
+        "trials": len(near),
+        "mean": round(sum(near) / len(near), 4),
+        "median": round(near[len(near) // 2], 4),
+        "clumped": round(sum(d < CLUMPED for d in near) / len(near), 3),
+    }
 
 
 def _file(plan: Plan) -> config.StudyFile:
     path = plan.folder / "soak.toml"
     text = FILE.format(
         name=f"soak-{plan.sampler}-{time.time_ns()}",
+        seed=plan.seed,
         sampler=plan.sampler,
         storage=plan.storage,
         stale_after=plan.stale_after,
-        settings="\n".join(f"{name} = {value}" for name, value in plan.settings.items()),
+        settings="\n".join(f"{name} = {json.dumps(v)}" for name, v in plan.settings.items()),
     )
     path.write_text(text, encoding="utf-8")
     return config.load(path)

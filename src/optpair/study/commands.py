@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optuna import Study
+from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair.integrations.marks import BY_HAND, FAILED, NOISE_VAR, OUTPUT, mark, note
 from optpair.study import fleet, trials
 from optpair.study.config import StudyError, StudyFile
+from optpair.study.objective import KEPT
 from optpair.study.samplers import engine_sampler, make_sampler
-from optpair.study.storage import insist, open_study
+from optpair.study.storage import away, insist, open_study, shown
 from optpair.study.trials import forget
 from optpair.study.worker import Say, Stop, suggest, work
 
@@ -41,6 +44,10 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> b
                 fleet.run(file, workers, stop, say)
         except KeyboardInterrupt:
             return False
+        except StudyError as error:
+            if not stop:
+                raise
+            say(str(error))  # what was interrupted may fail in any way
     return not stop
 
 
@@ -59,7 +66,7 @@ def status(file: StudyFile) -> dict[str, Any]:
     best = max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
     return {
         "study": file.name,
-        "storage": _without_password(file.storage),
+        "storage": shown(file),
         "direction": file.direction,
         "evaluations": file.evaluations,
         "ended": trials.ended(counts),
@@ -75,9 +82,10 @@ def ask(file: StudyFile) -> dict[str, Any]:
     trial = insist(study.ask)
     try:
         insist(lambda: trial.set_user_attr(BY_HAND, f"{os.environ.get('USER', '')}"))
-        params = suggest(trial, file.space)
+        params = insist(lambda: suggest(trial, file.space))
     except BaseException:
-        forget(study, _trials(study)[trial.number], "cancelled")
+        with suppress(OptunaError, *away()):
+            forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
     return {"trial": trial.number, "params": params}
 
@@ -97,19 +105,37 @@ def tell(
         raise StudyError(f"trial {number} is unknown: study {file.name!r} has {len(found)} trials")
     trial = found[number]
     if trial.state != TrialState.RUNNING:
-        raise StudyError(f"trial {number} is not out: it is {trials.state(trial)}")
-    if outcome == "cancelled":
-        forget(study, trial, "cancelled")
-    elif outcome == "failed":
-        if message:
-            note(study, trial, OUTPUT, message)
-        mark(study, trial, FAILED, True)
-        study.tell(number, state=TrialState.FAIL)
-    else:
-        if noise_var is not None:
-            note(study, trial, NOISE_VAR, noise_var)
-        study.tell(number, value)
+        raise _not_out(trial)
+    try:
+        _end(study, trial, value, noise_var, outcome, message)
+    except (UpdateFinishedTrialError, ValueError) as error:  # by somebody else, just now
+        raise _not_out(_trials(study)[number]) from error
     return trials.row(_trials(study)[number])
+
+
+def _not_out(trial: FrozenTrial) -> StudyError:
+    return StudyError(f"trial {trial.number} is not out: it is {trials.state(trial)}")
+
+
+def _end(
+    study: Study,
+    trial: FrozenTrial,
+    value: float | None,
+    noise_var: float | None,
+    outcome: str,
+    message: str | None,
+) -> None:
+    if outcome == "cancelled":
+        insist(lambda: forget(study, trial, "cancelled"))
+        return
+    if message:
+        insist(lambda: note(study, trial, OUTPUT, message[-KEPT:]))
+    if noise_var is not None:
+        insist(lambda: note(study, trial, NOISE_VAR, noise_var))
+    if outcome == "failed":
+        insist(lambda: mark(study, trial, FAILED, True))
+    state = TrialState.FAIL if outcome == "failed" else TrialState.COMPLETE
+    insist(lambda: study.tell(trial.number, value, state=state))
 
 
 def recommend(file: StudyFile) -> dict[str, Any]:
@@ -164,10 +190,3 @@ def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
 
 def _trials(study: Study) -> list[FrozenTrial]:
     return insist(lambda: study.get_trials(deepcopy=False))
-
-
-def _without_password(url: str) -> str:
-    """The URL as it may be shown."""
-    scheme, mark_, rest = url.partition("://")
-    user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark_}{user.partition(':')[0]}{at}{host}" if at else url

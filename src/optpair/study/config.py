@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import string
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from optuna.distributions import (
 )
 
 SQLITE = "sqlite:///"
+LONGEST = 500  # characters of a name: storages keep 512
 
 
 class StudyError(ValueError):
@@ -95,7 +97,7 @@ def load(path: str | Path) -> StudyFile:
     """Read and check a study file."""
     path = Path(path).resolve()
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -115,7 +117,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
     top.end()
     found = StudyFile(
         path=path,
-        name=study.take("name", "a name", _is_text, path.stem),
+        name=study.take("name", f"a name of at most {LONGEST} characters", _is_name, path.stem),
         direction=study.take(
             "direction", "'minimize' or 'maximize'", ("minimize", "maximize").__contains__,
             "minimize",
@@ -124,7 +126,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         seed=study.take("seed", "an int of at least 0", lambda v: _is_count(v) or v == 0, 0),
         storage=_storage(study.take("storage", "a URL", _is_text, f"{SQLITE}{path.stem}.db"), path),
         sampler=study.take("sampler", "a name, like 'jes' or 'sobol'", _is_text, "jes"),
-        stale_after=float(study.take("stale_after", "seconds above 0", _is_positive, 60.0)),
+        stale_after=float(study.take("stale_after", "finite seconds above 0", _is_positive, 60.0)),
         settings=settings,
         objective=None if objective is None else _objective(objective, space),
         space=space,
@@ -137,20 +139,27 @@ def _space(table: _Table, document: dict[str, Any]) -> dict[str, BaseDistributio
     names = list(document.get("space", {}))
     if not names:
         raise StudyError("[space] needs a parameter, like lr = { float = [1e-5, 1.0], log = true }")
-    return {
+    if not all(map(_is_name, names)):
+        raise StudyError(f"[space] parameters must have names of 1 to {LONGEST} characters")
+    space = {
         name: _distribution(f"[space] {name}", table.take(name, "a table", _is_table))
         for name in names
     }
+    if all(distribution.single() for distribution in space.values()):
+        raise StudyError("[space] has nothing to tune: no parameter has more than one value")
+    return space
 
 
 def _distribution(label: str, content: object) -> BaseDistribution:
     table = _Table(label, content)
     two = "[low, high]"
-    bounds = table.take("float", f"{two}, two numbers", lambda v: _is_range(v, int | float))
+    bounds = table.take("float", f"{two}, two finite numbers", lambda v: _is_range(v, int | float))
     whole = table.take("int", f"{two}, two ints", lambda v: _is_range(v, int))
-    choices = table.take("categories", "two strings, numbers or bools or more", _is_choices)
+    choices = table.take(
+        "categories", "two or more strings, finite numbers or bools, all different", _is_choices
+    )
     log = table.take("log", "true or false", lambda v: isinstance(v, bool), False)
-    step = table.take("step", "a number above 0", _is_positive)
+    step = table.take("step", "a finite number above 0", _is_positive)
     table.end()
     if sum(kind is not None for kind in (bounds, whole, choices)) != 1:
         raise StudyError(f"{label} must have one of float = {two}, int = {two}, categories = […]")
@@ -160,6 +169,8 @@ def _distribution(label: str, content: object) -> BaseDistribution:
             return FloatDistribution(low, high, log=log, step=step)
         if whole is not None:
             low, high = whole
+            if step is not None and int(step) != step:
+                raise StudyError(f"{label} step must be an int, not {step!r}")
             return IntDistribution(low, high, log=log, step=1 if step is None else step)
     except (TypeError, ValueError) as error:
         raise StudyError(f"{label}: {error}") from error
@@ -172,7 +183,7 @@ def _objective(content: object, space: Mapping[str, object]) -> Command | Functi
     table = _Table("[objective]", content)
     arguments = table.take("command", "a list of strings", _is_arguments)
     function = table.take("python", "'module:function'", lambda v: _is_text(v) and ":" in v)
-    timeout = table.take("timeout", "seconds above 0", _is_positive)
+    timeout = table.take("timeout", "finite seconds above 0", _is_positive)
     table.end()
     if (arguments is None) == (function is None):
         raise StudyError("[objective] must have either command = […] or python = 'module:function'")
@@ -225,25 +236,33 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
 def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return _is_finite(value) and not isinstance(value, bool) and value > 0  # type: ignore[operator]
 
 
 def _is_range(value: object, kind: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(isinstance(end, kind) and not isinstance(end, bool) for end in value)
+        and all(isinstance(v, kind) and not isinstance(v, bool) and _is_finite(v) for v in value)
     )
 
 
 def _is_choices(value: object) -> bool:
-    plain = isinstance(value, list) and all(isinstance(v, str | int | float) for v in value)
-    return plain and len({(type(v), v) for v in value}) == len(value) >= 2  # type: ignore[attr-defined, arg-type]
+    plain = isinstance(value, list) and all(isinstance(v, str) or _is_finite(v) for v in value)
+    return plain and len(set(value)) == len(value) >= 2  # type: ignore[arg-type, call-overload]
 
 
 def _is_arguments(value: object) -> bool:

@@ -14,12 +14,7 @@ from optpair.study.worker import Say, Stop
 
 def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> None:
     """Start workers and wait for them; Ctrl-C is passed on, once or twice."""
-    command = [sys.executable, "-m", "optpair.cli", "run", str(file.path)]
-    processes = [
-        # A session of their own: Ctrl-C reaches them through this process only.
-        subprocess.Popen([*command, "--worker-of", str(os.getpid())], start_new_session=True)
-        for _ in range(workers)
-    ]
+    processes = [_start(file) for _ in range(workers)]
     told = False
     try:
         for process in processes:
@@ -38,6 +33,17 @@ def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> None:
     lost = [process.returncode for process in processes if process.returncode not in (0, 130)]
     if lost:
         say(f"{len(lost)} of {workers} workers ended with exit codes {sorted(set(lost))}.")
+
+
+def _start(file: StudyFile) -> subprocess.Popen[bytes]:
+    """A worker. A Ctrl-C that is passed on while it starts waits until it listens."""
+    command = [sys.executable, "-m", "optpair.cli", "run", str(file.path)]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
+    try:
+        # A session of its own: Ctrl-C reaches it through this process only.
+        return subprocess.Popen([*command, "--worker-of", str(os.getpid())], start_new_session=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _signal(processes: list[subprocess.Popen[bytes]], number: int) -> None:

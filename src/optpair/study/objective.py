@@ -7,7 +7,9 @@ import importlib
 import json
 import math
 import os
+import reprlib
 import signal
+import string
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ KEPT = 1500
 """Characters of a failed command's output that are kept: storages hold about 2,000."""
 
 TAIL = 65536
+LONGEST_LINE = 2**24  # bytes of the line that has the value: JSON may hold more than that
 GRACE = 3.0  # seconds between asking a command to stop and stopping it
 
 
@@ -33,6 +36,12 @@ class Outcome:
     value: float | None = None
     noise_var: float | None = None
     problem: str = ""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"no value ({self.problem})"
+        noise = "" if self.noise_var is None else f" with noise_var {self.noise_var!r}"
+        return f"{self.value!r}{noise}"
 
 
 Evaluate = Callable[[Mapping[str, Any], int], Outcome]
@@ -58,18 +67,20 @@ def find(objective: Function, folder: Path) -> Callable[[dict[str, Any]], Any]:
         found = importlib.import_module(objective.module)
         for part in objective.name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise StudyError(f"[objective] python cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # of the user's code, whatever it is
+        raise StudyError(
+            f"[objective] python cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(found):
         raise StudyError(f"[objective] {objective.module}:{objective.name} is not a function")
     return found
 
 
 def call(function: Callable[[dict[str, Any]], Any], params: Mapping[str, Any]) -> Outcome:
-    """An exception is a failed trial."""
+    """An exception is a failed trial, and so is `sys.exit`."""
     try:
         returned = function(dict(params))
-    except Exception:
+    except (Exception, SystemExit):
         return Outcome(problem=traceback.format_exc()[-KEPT:])
     return read(dict(returned) if isinstance(returned, Mapping) else returned)
 
@@ -92,7 +103,7 @@ def run(command: Command, params: Mapping[str, Any], number: int, folder: Path) 
                 stderr=err,
                 start_new_session=True,  # Ctrl-C is for the worker, which decides
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a NUL in an argument is a ValueError
             raise StudyError(f"[objective] command cannot be started: {error}") from error
         try:
             code = process.wait(command.timeout)
@@ -104,7 +115,7 @@ def run(command: Command, params: Mapping[str, Any], number: int, folder: Path) 
             raise
         if code != 0:
             return Outcome(problem=f"exit code {code}{_kept(out, err)}")
-        outcome = parse(_tail(out))
+        outcome = parse(_tail(out, LONGEST_LINE))
         if outcome.problem:
             return Outcome(problem=outcome.problem + _kept(out, err))
         return outcome
@@ -112,7 +123,10 @@ def run(command: Command, params: Mapping[str, Any], number: int, folder: Path) 
 
 def fill(argument: str, params: Mapping[str, Any]) -> str:
     """An argument with values in the place of their names. Floats keep every digit."""
-    return argument.format(**{name: text(value) for name, value in params.items()})
+    parts = string.Formatter().parse(argument)
+    return "".join(
+        literal + ("" if name is None else text(params[name])) for literal, name, _, _ in parts
+    )
 
 
 def text(value: object) -> str:
@@ -127,7 +141,7 @@ def parse(output: str) -> Outcome:
         return Outcome(problem="the command printed no value")
     with contextlib.suppress(ValueError):
         return read(float(lines[-1]))
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return read(json.loads(lines[-1]))
     return Outcome(problem="the last line is neither a number nor a JSON object with a value")
 
@@ -137,12 +151,14 @@ def read(returned: object) -> Outcome:
     table = returned if isinstance(returned, dict) else {"value": returned}
     value, noise_var = _number(table.get("value")), table.get("noise_var")
     if value is None or not abs(value) <= 1e300:
-        return Outcome(problem=f"the value must be a finite number, not {table.get('value')!r}")
+        given = reprlib.repr(table.get("value"))
+        return Outcome(problem=f"the value must be a finite number, not {given}")
     if noise_var is None:
         return Outcome(value)
     variance = _number(noise_var)
     if variance is None or not 0 <= variance < math.inf:
-        return Outcome(problem=f"noise_var must be a finite variance ≥ 0, not {noise_var!r}")
+        given = reprlib.repr(noise_var)
+        return Outcome(problem=f"noise_var must be a finite variance ≥ 0, not {given}")
     return Outcome(value, variance)
 
 
@@ -155,9 +171,9 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _tail(file: IO[bytes]) -> str:
+def _tail(file: IO[bytes], most: int = TAIL) -> str:
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - TAIL))
+    file.seek(max(0, size - most))
     return file.read().decode("utf-8", errors="replace")
 
 

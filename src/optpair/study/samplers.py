@@ -35,6 +35,12 @@ def engine_sampler(file: StudyFile, acquisition: str) -> JESSampler:
     from optpair.integrations.optuna import JESSampler
     from optpair.settings import Settings
 
+    unknown = [name for name in file.settings if name not in Settings.__dataclass_fields__]
+    if unknown:
+        raise StudyError(
+            f"{file.path.name}: [settings] has an unknown key {unknown[0]!r}. "
+            f"It may have {', '.join(Settings.__dataclass_fields__)}"
+        )
     try:
         return JESSampler(
             seed=file.seed,

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import re
+import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -11,7 +15,7 @@ from urllib.parse import urlsplit
 import optuna
 from optuna import Study
 from optuna.distributions import distribution_to_json
-from optuna.exceptions import StorageInternalError
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
@@ -21,19 +25,37 @@ from optpair.study.config import StudyError, StudyFile
 SPACE = "optpair:space"
 BUSY = 60  # seconds that a worker waits for another's write to an SQLite file
 TRIES = 7
+LONGEST = 30.0  # seconds between two tries
+NEEDED = {
+    "postgresql": "psycopg2, or write postgresql+psycopg:// and pip install optpair[postgres]",
+    "postgresql+psycopg": "optpair[postgres]",
+    "mysql": "mysqlclient, or write mysql+pymysql:// and pip install optpair[mysql]",
+    "mysql+pymysql": "optpair[mysql]",
+    "redis": "optpair[redis]",
+    "rediss": "optpair[redis]",
+    "grpc": "optpair[grpc]",
+}
+"""What to install for a scheme whose driver is missing."""
+
+BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurrent|compatible", re.I)
+
+GONE = re.compile(r"no such table|not a database|malformed|readonly|relation .* does not exist")
+
 T = TypeVar("T")
 
 
 def open_storage(url: str) -> BaseStorage:
     """The storage at a URL."""
     scheme = urlsplit(url).scheme
-    if scheme == "journal":
-        return JournalStorage(JournalFileBackend(url.removeprefix("journal:///")))
-    if scheme in ("redis", "rediss"):
-        return JournalStorage(JournalRedisBackend(url))
-    if scheme == "grpc":
-        parts = urlsplit(url)
-        return GrpcStorageProxy(host=parts.hostname or "localhost", port=parts.port or 13000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        if scheme == "journal":
+            return JournalStorage(JournalFileBackend(url.removeprefix("journal:///")))
+        if scheme in ("redis", "rediss"):
+            return JournalStorage(JournalRedisBackend(url))
+        if scheme == "grpc":
+            parts = urlsplit(url)
+            return GrpcStorageProxy(host=parts.hostname or "localhost", port=parts.port or 13000)
     engine: dict[str, Any] = {"pool_pre_ping": True}
     if scheme == "sqlite":
         engine = {"connect_args": {"timeout": BUSY}}
@@ -44,7 +66,7 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
     """The study, made where it is new; an error where the stored one is another."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        storage = insist(lambda: open_storage(file.storage))
+        storage = _open(file.storage)
         study = insist(
             lambda: optuna.create_study(
                 study_name=file.name,
@@ -52,14 +74,29 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
                 direction=file.direction,
                 sampler=sampler,
                 load_if_exists=True,
-            )
+            ),
+            StorageInternalError,
         )
     except ImportError as error:
-        raise StudyError(f"{file.storage} needs a driver that is not here: {error}") from error
+        scheme = urlsplit(file.storage).scheme
+        needed = f"pip install {NEEDED[scheme]}" if scheme in NEEDED else first_line(error)
+        raise StudyError(f"{shown(file)} needs a driver that is not here: {needed}") from error
     except Exception as error:
-        raise StudyError(f"{file.storage} cannot be opened: {_first_line(error)}") from error
+        raise StudyError(f"{shown(file)} cannot be opened: {first_line(error)}") from error
     _check_same(file, study)
     return study
+
+
+def _open(url: str) -> BaseStorage:
+    """The storage; again where another worker, which started with this one, makes its tables."""
+    for _ in range(20):
+        try:
+            return insist(lambda: open_storage(url), StorageInternalError)
+        except Exception as error:
+            if isinstance(error, ImportError) or not BEING_MADE.search(str(error)):
+                raise
+        time.sleep(random.uniform(0.0, 0.4))
+    return open_storage(url)
 
 
 def _check_same(file: StudyFile, study: Study) -> None:
@@ -75,22 +112,51 @@ def _check_same(file: StudyFile, study: Study) -> None:
 
 def _differs(file: StudyFile, what: str) -> StudyError:
     return StudyError(
-        f"{file.path.name}: study {file.name!r} is in {file.storage} with another {what}; "
+        f"{file.path.name}: study {file.name!r} is in {shown(file)} with another {what}; "
         "restore that, or give this study another name"
     )
 
 
-def insist(action: Callable[[], T]) -> T:
-    """Try again, for about a minute, while a storage is busy or away."""
-    for attempt in range(TRIES):
+class AwayError(StorageInternalError):
+    """A storage that was tried again and again, and is away."""
+
+
+def away() -> tuple[type[Exception], ...]:
+    """What a storage raises that is busy or away: some let their drivers' errors through."""
+    drivers = {"grpc": "RpcError", "redis": "RedisError"}
+    loaded = [getattr(sys.modules[m], name) for m, name in drivers.items() if m in sys.modules]
+    return (StorageInternalError, OSError, *loaded)
+
+
+def insist(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) -> T:
+    """Try again, for half a minute unless told otherwise, while a storage is busy or away.
+
+    `only` are the errors after which it is tried again, where not all of `away` are meant. A file
+    that was deleted or overwritten does not come back.
+    """
+    again = only or away()
+    for attempt in range(tries):
         try:
             return action()
-        except StorageInternalError:
-            if attempt == TRIES - 1:
-                raise
-            time.sleep(0.5 * 2**attempt)
+        except again as error:
+            said = first_line(error)
+            if attempt == tries - 1 or GONE.search(said):
+                raise AwayError(said) from error
+            time.sleep(min(0.5 * 2**attempt, LONGEST))
     raise AssertionError
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+def shown(file: StudyFile) -> str:
+    """The storage's URL without the password."""
+    scheme, mark, rest = file.storage.partition("://")
+    user, at, host = rest.rpartition("@")
+    return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}" if at else file.storage
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    while isinstance(error, StorageInternalError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # Optuna's own words say little
+    details = getattr(error, "details", None)  # gRPC's way
+    said = str(details() if callable(details) else error).strip()
+    return said.splitlines()[0] if said else repr(error)

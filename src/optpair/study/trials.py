@@ -69,16 +69,20 @@ class Watch:
     """
 
     def __init__(self, patience: float) -> None:
-        self._patience = patience
+        self.patience = patience
+        self.slept = False
+        """Whether the last look but one was long ago: then nobody may have been able to beat."""
+        self._looked = time.monotonic()
         self._seen: dict[int, tuple[object, float]] = {}
 
     def stale(self, trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
         """Those whose beat has not changed for longer than the patience."""
         now = time.monotonic()
+        self.slept, self._looked = now - self._looked > self.patience / 2, now
         running = [trial for trial in trials if state(trial) == "running"]
         before, self._seen = self._seen, {}
         for trial in running:
             beat = trial.user_attrs.get(BEAT)
             old = before.get(trial.number)
             self._seen[trial.number] = old if old and old[0] == beat else (beat, now)
-        return [t for t in running if now - self._seen[t.number][1] > self._patience]
+        return [t for t in running if now - self._seen[t.number][1] > self.patience]

@@ -18,18 +18,21 @@ from typing import Any
 
 from optuna import Study, Trial
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-from optuna.exceptions import OptunaError, StorageInternalError
+from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from optpair.integrations.marks import FAILED, NOISE_VAR, OUTPUT, mark
 from optpair.study import trials as records
-from optpair.study.config import StudyError, StudyFile
+from optpair.study.config import StudyFile
 from optpair.study.objective import Evaluate, Outcome, evaluator
-from optpair.study.storage import insist
+from optpair.study.storage import away, first_line, insist
 from optpair.study.trials import BEAT, WORKER, Watch, forget
 
 Say = Callable[[str], None]
 Told = Callable[[int, Outcome], None]
+
+PATIENT = 130
+"""Tries to store a value while the storage is away: an hour."""
 
 
 class Stop:
@@ -58,8 +61,9 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take Ctrl-C and SIGTERM while this lasts."""
+        """Take Ctrl-C and SIGTERM while this lasts, and what was held back before."""
         before = {n: signal.signal(n, self._interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
             yield
         finally:
@@ -75,7 +79,7 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambd
     evaluate = evaluator(file)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     while not stop:
-        counts = records.count(look(study, watch, say))
+        counts = records.count(look(study, watch, stop, say))
         if records.ended(counts) >= file.evaluations:
             return
         if records.ended(counts) + records.out(counts) < file.evaluations:
@@ -86,10 +90,18 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambd
             return  # the rest is in people's hands
 
 
-def look(study: Study, watch: Watch, say: Say) -> list[FrozenTrial]:
-    """All trials, after the stale ones have been forgotten."""
+def look(study: Study, watch: Watch, stop: Stop, say: Say) -> list[FrozenTrial]:
+    """All trials, after the stale ones have been forgotten.
+
+    Where this worker has not looked for a while, its machine or the storage may have been at rest,
+    and the others with it: they get the time for a beat.
+    """
     trials = insist(lambda: study.get_trials(deepcopy=False))
     dead = watch.stale(trials)
+    if dead and watch.slept:
+        stop.wait(watch.patience / 2)
+        trials = insist(lambda: study.get_trials(deepcopy=False))
+        dead = watch.stale(trials)
     for trial in dead:
         insist(lambda trial=trial: forget(study, trial, "stale"))  # type: ignore[misc]
         say(f"trial {trial.number}: stale, its worker is gone")
@@ -104,12 +116,12 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
             if _surplus(study, trial.number, file.evaluations):
                 forget(study, _frozen(study, trial.number), "cancelled")
                 return
-            params = suggest(trial, file.space)
+            params = insist(lambda: suggest(trial, file.space))
             outcome = evaluate(params, trial.number)
-            record(study, trial, file.space, params, outcome)
+            record(study, trial, file.space, params, outcome, say)
     except BaseException:
-        with suppress(OptunaError):
-            forget(study, _frozen(study, trial.number), "cancelled")
+        with suppress(OptunaError, *away()):
+            forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
     told(trial.number, outcome)
     shown = "failed" if outcome.value is None else f"{outcome.value:.6g}"
@@ -137,30 +149,50 @@ def record(
     space: Mapping[str, BaseDistribution],
     params: Mapping[str, Any],
     outcome: Outcome,
+    say: Say = lambda _: None,
 ) -> None:
-    """Tell an outcome. It is in the storage when this returns.
+    """Tell an outcome. It is stored when this returns; a storage that is away is waited for.
 
     Where others took this worker for dead and have ended its trial, a value becomes a trial of
     its own.
     """
-    try:
-        _tell(study, trial, outcome)
-    except StorageInternalError as error:
-        raise StudyError(
-            f"trial {trial.number} gave {outcome}, but the storage is away: {error}"
-        ) from error
-    except (OptunaError, ValueError):
-        if records.state(_frozen(study, trial.number)) != "stale":
+
+    def tell() -> None:
+        try:
+            _tell(study, trial, outcome)
+        except away():
             raise
-        if outcome.value is None:
-            return
-        late = create_trial(
-            params=dict(params),
-            distributions=dict(space),
-            value=outcome.value,
-            user_attrs=_noted(outcome),
-        )
-        insist(lambda: study.add_trial(late))
+        except (OptunaError, ValueError):
+            if records.state(_frozen(study, trial.number)) != "stale":
+                raise
+            if outcome.value is not None:
+                _add_late(study, space, params, outcome)
+
+    gave = f"trial {trial.number} gave {outcome}"
+    try:
+        tell()
+    except away() as error:
+        say(f"{gave}, and waits for the storage, which is away: {first_line(error)}")
+        try:
+            insist(tell, tries=PATIENT)
+        except BaseException:
+            say(f"{gave}, which could not be stored")
+            raise
+
+
+def _add_late(
+    study: Study,
+    space: Mapping[str, BaseDistribution],
+    params: Mapping[str, Any],
+    outcome: Outcome,
+) -> None:
+    late = create_trial(
+        params=dict(params),
+        distributions=dict(space),
+        value=outcome.value,
+        user_attrs=_noted(outcome),
+    )
+    insist(lambda: study.add_trial(late))
 
 
 def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:
@@ -171,7 +203,7 @@ def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:
     state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
     try:
         study.tell(trial, outcome.value, state=state)
-    except StorageInternalError:  # it may have come through, and only the answer was lost
+    except away():  # it may have come through, and only the answer was lost
         if records.state(_frozen(study, trial.number)) not in ("told", "failed"):
             insist(lambda: study.tell(trial, outcome.value, state=state))
 
@@ -183,7 +215,7 @@ def _noted(outcome: Outcome) -> dict[str, Any]:
 
 def _surplus(study: Study, number: int, evaluations: int) -> bool:
     """Whether earlier trials suffice: of workers that asked at once, the first go ahead."""
-    earlier = study.get_trials(deepcopy=False)[:number]
+    earlier = insist(lambda: study.get_trials(deepcopy=False))[:number]
     counts = records.count(earlier)
     return records.ended(counts) + records.out(counts) >= evaluations
 
@@ -199,7 +231,7 @@ def beating(trial: Trial, interval: float) -> Iterator[None]:
 
     def beat() -> None:
         while not over.wait(interval):
-            with suppress(OptunaError):  # ended by others, or the storage is away for a moment
+            with suppress(OptunaError, *away()):  # ended by others, or away for a moment
                 trial.set_user_attr(BEAT, time.time())
 
     insist(lambda: trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}"))
