@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
+from optpair.acquisition.normal import log_ei
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain
 from optpair.cube import Cube
 from optpair.gp.paths import Paths
@@ -71,6 +73,19 @@ class Acquisition:
 def incumbent(posterior: Posterior) -> Float[Array, "M F"]:
     """m⁺ = max_i m(x_i), the best posterior mean among the observed points."""
     return jnp.max(jnp.where(posterior.mask, posterior.means_at_data(), -jnp.inf), -1)
+
+
+def log_improvement(
+    posterior: Posterior, incumbent: Float[Array, "M F"], X: Float[Array, "q D"]
+) -> Float[Array, " q"]:
+    """The logarithm of the mean Expected Improvement (M10) over sets and fantasies."""
+    means, variance = posterior.moments(X)
+    floor = SMALLEST * posterior.outputscale[:, None]
+    sd = jnp.sqrt(jnp.maximum(variance, floor))[:, None]
+    each = jnp.log(sd) + log_ei((means - incumbent[..., None]) / sd)  # (M10)
+    count = each.shape[0] * each.shape[1]
+    total: Array = logsumexp(each, axis=(0, 1))
+    return total - jnp.log(float(count))
 
 
 def check_sets(posterior: Posterior, values: Array | np.ndarray) -> None:

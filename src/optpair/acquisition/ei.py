@@ -30,8 +30,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, incumbent
-from optpair.acquisition.normal import log_ei
+from optpair.acquisition.base import Acquisition, Context, incumbent, log_improvement
 from optpair.gp.posterior import Posterior, gram, inverse_lower, robust_cholesky
 from optpair.runtime import compiled, double, make_key, pytree, static
 
@@ -50,12 +49,7 @@ class EI(Acquisition):
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """EI(x) or log EI(x)."""
-        means, variance = self.posterior.moments(X)
-        floor = SMALLEST * self.posterior.outputscale[:, None]
-        sd = jnp.sqrt(jnp.maximum(variance, floor))[:, None]
-        each = jnp.log(sd) + log_ei((means - self.incumbent[..., None]) / sd)  # (M10)
-        count = each.shape[0] * each.shape[1]
-        value = jax.scipy.special.logsumexp(each, axis=(0, 1)) - jnp.log(float(count))
+        value = log_improvement(self.posterior, self.incumbent, X)
         return value if self.log else jnp.exp(value)
 
 

@@ -35,6 +35,7 @@ but not its expected fall: the mean of p(ξ) is the p of now.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -42,8 +43,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, incumbent
-from optpair.acquisition.ei import EI
+from optpair.acquisition.base import SMALLEST, Acquisition, Context, incumbent, log_improvement
 from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky
 from optpair.maximize import screen
 from optpair.runtime import compiled, double, make_key, pytree
@@ -121,8 +121,8 @@ def _representers(
     """
     if count == len(points):
         return points
-    improvement = EI(posterior, incumbent(posterior), log=True)
-    score = screen(improvement.evaluate, points) + jax.random.gumbel(key, (len(points),))
+    improvement = screen(partial(log_improvement, posterior, incumbent(posterior)), points)
+    score = improvement + jax.random.gumbel(key, (len(points),))
     return points[jax.lax.top_k(score, count)[1]]
 
 
