@@ -122,13 +122,22 @@ class History:
         noise_var: SupportsFloat | None = None,
         failed: bool = False,
     ) -> Trial:
-        """Record a value or a failure; parameters instead of a trial add the user's own point."""
+        """Record a value or a failure; parameters instead of a trial add the user's own point.
+
+        Parameters of a pending trial mean that trial, the first where there are several.
+        """
         outcome = _check_outcome(value, noise_var, failed)
         if isinstance(trial, Mapping):
-            trial = self.add(trial)
+            trial = self._pending_at(trial) or self.add(trial)
         told = replace(self.pending(trial), **outcome)
         self._trials[told.id] = told
         return told
+
+    def _pending_at(self, params: Mapping[str, Any]) -> Trial | None:
+        """The first pending trial with these parameters."""
+        x = self.space.encode(params)
+        out = (trial for trial in self if trial.state == "pending")
+        return next((trial for trial in out if np.array_equal(self._points[trial.id], x)), None)
 
     def revise(self, trial: Trial | int, noise_var: SupportsFloat | None) -> Trial:
         """Give a told trial another noise variance; None means inferred."""
