@@ -93,6 +93,17 @@ def test_going_on_is_weighed(gap: float, gain: float, level: str) -> None:
     assert verdict(early, found).level == "early"
 
 
+def test_nothing_left_is_said_in_words() -> None:
+    """Also where all values are the same, and nothing was won over the median."""
+    subject, found = made_up(Space({"x": Float(0, 1)}), 30)
+    for row in (found.recommended, replace(found.recommended, mean=-1.0)):
+        said = verdict(subject, replace(found, recommended=row, gap=0.0))
+        assert said.level == "done"
+        assert said.reason.startswith("The optimum is not expected to be better")
+        assert "less than the noise" not in said.reason
+        assert "%" not in said.reason
+
+
 def test_markup_is_escaped_once() -> None:
     inner = el("b", "1 < 2")
     assert (

@@ -96,13 +96,16 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
         )
     gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
     won = abs(float(np.median(np.array(values, dtype=float))) - found.recommended.mean)
-    share = found.gap / won if won > 0 else math.inf
+    share = 0.0 if found.gap == 0 else found.gap / won if won > 0 else math.inf
     better = "lower" if subject.direction == "minimize" else "higher"
-    reason = f"The optimum is expected to be {gap} {better} than the recommendation"
-    if math.isfinite(share) and share < 1:
+    if found.gap == 0:
+        reason = "The optimum is not expected to be better than the recommendation"
+    else:
+        reason = f"The optimum is expected to be {gap} {better} than the recommendation"
+    if 0 < share < 1:
         reason += f", {percent(share)} of what the search has won over its median trial"
     reason += f"; the best next trial would teach {gain} nats about it."
-    if found.gap < found.noise.std:
+    if 0 < found.gap < found.noise.std:
         reason += f" That is less than the noise of a single trial (±{noise})."
     if share < LITTLE:
         return Verdict("done", "Going on is hardly worth it.", reason)
