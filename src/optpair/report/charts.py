@@ -18,16 +18,16 @@ from optpair.report.words import number
 
 MOST_TITLED = 300  # more dots than this say nothing to the pointer
 FADES = 5  # degrees of a trial's distance from a slice
-WIDE = 3.0  # times the better half's spread: values further off stand at the edge
+WIDE, NARROW = 3.0, 0.5  # times the better half's spread: values further off stand at the edge
 
 
-def value_axis(found: Findings, told: Sequence[Row], sign: float) -> Line:
+def value_axis(found: Findings, told: Sequence[Row], sign: float, wide: float = WIDE) -> Line:
     """The axis of the objective: everything good, and of the bad what is not far off."""
     values = np.array([row.value for row in told], dtype=float)
     middle = float(np.median(values))
     good = sign * values >= sign * middle
     spread = float(np.quantile(np.abs(values[good] / 2 - middle / 2), 0.9)) * 2
-    near = np.abs(values / 2 - middle / 2) * 2 <= WIDE * spread
+    near = np.abs(values / 2 - middle / 2) * 2 <= wide * spread
     belief = np.quantile(found.worth, [0.01, 0.99])
     best = found.recommended
     return axes.of_values([*values[good | near], *belief, best.low, best.high])
