@@ -209,6 +209,14 @@ def test_an_answer_has_two_digits_of_its_uncertainty() -> None:
     assert shown[:3] == ["1.3", "−6.2", "9.0"]
 
 
+def test_samples_in_one_place_are_in_one_place() -> None:
+    subject, found = made_up(Space({"x": Float(0, 1)}), 9)
+    found = replace(found, stars=[{"x": 0.25}] * 96)
+    text = render(subject, found, datetime(2026, 1, 1))
+    assert "<dt>x</dt><dd>0.25</dd>" in text
+    assert re.search(r"<dt>f\*</dt><dd>−?[\d.]+ to [\d.]+</dd>", text)
+
+
 def study(n: int = 5) -> optuna.Study:
     """With a category that is no plain value, a parameter of one value, and a failure."""
     sampler = optuna.samplers.RandomSampler(seed=0)

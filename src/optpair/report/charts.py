@@ -162,7 +162,8 @@ def along(
 ) -> Markup:
     """The predicted value along one parameter, with its band, and the trials."""
     slanted = isinstance(x, Choices) and len(x.choices) > SLANT
-    frame = Frame(x, y, width=340, height=210, left=46, bottom=56 if slanted else 26)
+    left, bottom = (64, 56) if slanted else (46, 26)
+    frame = Frame(x, y, width=340, height=210, left=left, bottom=bottom)
     mean, _, low, high = cut.predicted
     best = found.recommended.params[cut.name]
     places = [

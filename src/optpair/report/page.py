@@ -6,9 +6,12 @@ import base64
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
 from typing import Any
+
+import numpy as np
 
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
@@ -234,16 +237,22 @@ def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> M
 
 def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
     """Where most of the samples are, a line a parameter."""
-    lines = [("f*", f"{brief(found.worth, 0.1)} to {brief(found.worth, 0.9)}")]
+    lines = [("f*", _most(found.worth))]
     for name, scale in scales.items():
         values = [star[name] for star in found.stars]
         if isinstance(scale, axes.Choices):
             named, most = Counter(map(str, values)).most_common(1)[0]
             lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}"))
         else:
-            lines.append((name, f"{brief(values, 0.1)} to {brief(values, 0.9)}"))
+            lines.append((name, _most(values)))
     rows = (el("div", el("dt", name), el("dd", words)) for name, words in lines)
     return el("div", el("h3", "where 80 % of the samples are"), el("dl", *rows), class_="margins")
+
+
+def _most(values: Sequence[float] | np.ndarray) -> str:
+    """Between which values most are: 0.1 to 0.4, or one where all of those are the same."""
+    low, high = brief(values, 0.1), brief(values, 0.9)
+    return low if low == high else f"{low} to {high}"
 
 
 def _slices(
