@@ -23,6 +23,8 @@ State = Literal["pending", "told", "failed"]
 LARGEST = 1e300
 """Values beyond this leave no room for predictions in float64."""
 
+FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
+
 
 class Params(dict[str, Any]):
     """A dict that cannot be changed: what a history was told stays what it was.
@@ -272,11 +274,10 @@ def _check_outcome(value: object, noise_var: object, failed: object) -> dict[str
 
 def check_value(value: object) -> float:
     """A finite float, or an error that says what to do instead."""
-    number = as_number(value, "value")
+    number = as_number(value, "value", FAILED)
     if not abs(number) <= LARGEST:  # NaN too
         raise ValueError(
-            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; if the evaluation "
-            "failed, say so: tell(trial, failed=True)"
+            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; {FAILED}"
         )
     return number
 
@@ -292,8 +293,11 @@ def check_noise_var(value: object) -> float:
     return number
 
 
-def as_number(value: object, name: str) -> float:
-    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite."""
+def as_number(value: object, name: str, without: str = "") -> float:
+    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite.
+
+    `without` is the way out where there is none.
+    """
     plain = value
     if getattr(value, "ndim", None) == 0 and value is not np.ma.masked:
         plain = getattr(value, "item", lambda: value)()
@@ -306,7 +310,7 @@ def as_number(value: object, name: str) -> float:
         except (TypeError, ValueError, RuntimeError):
             pass
     shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
-    hint = "; if the evaluation failed, say so: tell(trial, failed=True)" if value is None else ""
+    hint = f"; {without}" if value is None and without else ""
     raise TypeError(
         f"{name} must be one real number, not {type(value).__name__}{shape} ({_shown(value)}){hint}"
     )

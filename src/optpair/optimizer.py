@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import secrets
 import threading
@@ -409,7 +410,9 @@ def check_settings(given: object) -> Settings:
 def check_acquisition(given: object) -> str:
     """The name of an acquisition function, or of a control."""
     if not isinstance(given, str) or given not in NAMES:
-        raise ValueError(f"acquisition must be one of {', '.join(NAMES)}, not {given!r}")
+        close = difflib.get_close_matches(str(given).lower(), NAMES, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"acquisition must be one of {', '.join(NAMES)}, not {given!r}{hint}")
     return given
 
 

@@ -202,7 +202,8 @@ def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result
             "this exception's `optimizer`"
         ) from last
     best = optimizer.recommend()
-    message = f"{done} evaluations were made" + (", then a callback ended the search" * ended)
+    made = "1 evaluation was" if done == 1 else f"{done} evaluations were"
+    message = f"{made} made" + (", then a callback ended the search" * ended)
     return Result(best.params, best.mean, best, done, True, message, optimizer)
 
 
@@ -251,7 +252,11 @@ def _evaluate(
         except catch as error:
             caught = error
         else:
-            number = as_number(returned, "what the objective returns")
+            number = as_number(
+                returned,
+                "what the objective returns",
+                "is a `return` missing? NaN means failed",
+            )
     except BaseException as error:
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
