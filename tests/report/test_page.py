@@ -202,7 +202,7 @@ def test_the_first_two_axes_are_those_that_matter_in_the_order_of_the_space() ->
 
 
 def test_an_answer_has_two_digits_of_its_uncertainty() -> None:
-    subject, found = made_up(Space({"x": Float(0, 1)}), 9)
+    subject, found = made_up(Space({"x": Float(0, 1)}), 100)
     best = replace(found.recommended, mean=1.26, low=-6.21, high=9.04)
     text = render(subject, replace(found, recommended=best), datetime(2026, 1, 1))
     shown = re.findall(r"<data [^>]*>([^<]*)<", text[text.index('id="recommended"') :])
