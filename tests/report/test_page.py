@@ -217,6 +217,16 @@ def test_samples_in_one_place_are_in_one_place() -> None:
     assert re.search(r"<dt>f\*</dt><dd>−?[\d.]+ to [\d.]+</dd>", text)
 
 
+def test_trials_of_the_first_and_last_level_stay_in_their_slice() -> None:
+    subject, found = made_up(Space({"n": Int(1, 3)}), 100)
+    text = render(subject, found, datetime(2026, 1, 1))
+    slices = text[text.index("One slice a parameter") :]
+    dots = re.findall(r'd="((?:M[\d.]+ [\d.]+h0)+)" class="dots fade', slices)
+    across = [float(x) for path in dots for x in re.findall(r"M([\d.]+) ", path)]
+    assert len(across) == 100
+    assert 46 == min(across) < max(across) == 340 - 12
+
+
 def study(n: int = 5) -> optuna.Study:
     """With a category that is no plain value, a parameter of one value, and a failure."""
     sampler = optuna.samplers.RandomSampler(seed=0)

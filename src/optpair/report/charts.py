@@ -166,12 +166,9 @@ def along(
     frame = Frame(x, y, width=340, height=210, left=left, bottom=bottom)
     mean, _, low, high = cut.predicted
     best = found.recommended.params[cut.name]
-    places = [
-        (frame.px(row.params[cut.name]) + _shake(row.number, x), frame.py(row.value))
-        for row in told
-    ]
+    places = [(_beside(frame, row, cut.name), frame.py(row.value)) for row in told]
     lost = [
-        (frame.px(row.params[cut.name]) + _shake(row.number, x), frame.top + frame.down - 3)
+        (_beside(frame, row, cut.name), frame.top + frame.down - 3)
         for row in failed
         if cut.name in row.params
     ]
@@ -233,11 +230,12 @@ def _faded(frame: Frame, places: Sequence[tuple[float, float]], nearness: np.nda
     )
 
 
-def _shake(number: int, axis: axes.Axis) -> float:
-    """So many units aside, for trials of one category not to hide each other."""
-    if not axis.levels:
-        return 0.0
-    return min(20.0, 100 / axis.levels) * ((0.618034 * number) % 1 - 0.5)
+def _beside(frame: Frame, row: Row, name: str) -> float:
+    """Where a trial is along a parameter: a little aside, where others may be in the same place."""
+    at, levels = frame.px(row.params[name]), frame.x.levels
+    if levels:
+        at += min(20.0, 100 / levels) * ((0.618034 * row.number) % 1 - 0.5)
+    return min(max(at, frame.left), frame.left + frame.across)
 
 
 def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:
