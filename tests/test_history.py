@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optpair import Categorical, Space
 from optpair.history import LARGEST, History
 from shell_cases import SPACE, point
 
@@ -178,6 +179,27 @@ def test_each_trial_ends_once(history: History) -> None:
         history.cancel(trial)
     history.tell(trial.params, 2.0)  # the way out that the message names
     assert [t.value for t in history] == [2.0, 1.0, 2.0]
+
+
+def test_parameters_of_a_pending_trial_mean_that_trial(history: History) -> None:
+    """`tell(trial.params, y)` after an ask: nothing stays pending, nothing is there twice."""
+    trial, again = history[1], history.add(history[1].params)
+    history.tell(dict(trial.params), 3.0)
+    assert [(t.id, t.state, t.value) for t in history][1:] == [
+        (1, "told", 3.0),
+        (again.id, "pending", None),
+    ]
+    history.tell(dict(trial.params), failed=True)
+    assert history[again.id].state == "failed"
+    history.tell(dict(trial.params), 4.0)
+    assert [t.value for t in history][1:] == [3.0, None, 4.0]
+
+
+def test_parameters_of_a_pending_trial_are_told_apart_by_type() -> None:
+    history = History(Space({"c": Categorical([1, True])}), "minimize")
+    history.add({"c": 1})
+    history.tell({"c": True}, 0.0)
+    assert [trial.state for trial in history] == ["pending", "told"]
 
 
 def test_unknown_and_cancelled_trials(history: History) -> None:

@@ -225,6 +225,12 @@ def test_options(option: str, value: object, kind: type[Exception]) -> None:
         Optimizer(SPACE, **{option: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("given", "meant"), [("EI", "ei"), ("jess", "jes"), ("log-ei", "logei")])
+def test_a_name_that_is_nearly_one(given: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean {meant!r}"):
+        Optimizer(SPACE, acquisition=given)
+
+
 def test_spaces() -> None:
     for space in (None, {"x": Float(0, 1)}, "x"):
         with pytest.raises(TypeError, match="space must be a Space"):

@@ -38,6 +38,10 @@ class Flaky:
         return objective(params)
 
 
+def _by_name(x, c):  # type: ignore[no-untyped-def]
+    return abs(x) + (c == "a")
+
+
 def test_the_result() -> None:
     result = minimize(objective, SPACE, 6, **QUICK)
     assert result.x == result.recommendation.params
@@ -90,6 +94,7 @@ def test_what_is_no_number_is_an_error(bad: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="what the objective returns must be one real number") as e:
         minimize(lambda params: next(values), SPACE, 3, checkpoint=path, catch=TypeError, **QUICK)
     assert "this trial was cancelled" in e.value.__notes__[0]
+    assert ("is a `return` missing?" in str(e.value)) == (bad is None)
     assert [trial.value for trial in e.value.optimizer.trials] == [1.0]  # type: ignore[attr-defined]
     assert len(Optimizer.load(path).trials) == 1
 
@@ -281,6 +286,12 @@ def test_checkpoints_hold_every_trial_as_it_ends(tmp_path: Path) -> None:
         ({"evaluations": 2.0}, TypeError, "evaluations must be an int of at least 1"),
         ({"evaluations": True}, TypeError, "evaluations must be an int of at least 1"),
         ({"objective": None}, TypeError, "objective must be callable"),
+        (
+            {"objective": _by_name},
+            TypeError,
+            r"one argument, a dict .* _by_name\(x, c\); .* lambda params: _by_name\(\*\*params\)",
+        ),
+        ({"objective": lambda: 0.0}, TypeError, "objective must take one argument"),
         ({"space": {"x": (0, 1)}}, TypeError, "space must be a Space"),
         ({"callbacks": print}, TypeError, "callbacks must be a list of functions"),
         ({"callbacks": [None]}, TypeError, "callbacks must be a list of functions"),
@@ -294,6 +305,16 @@ def test_arguments(change: dict[str, Any], kind: type[Exception], match: str) ->
     arguments = {"objective": objective, "space": SPACE, "evaluations": 2, **QUICK, **change}
     with pytest.raises(kind, match=match):
         minimize(**arguments)
+
+
+@pytest.mark.parametrize(
+    "takes_it",
+    [lambda params, *, scale=1.0: 0.0, lambda *args: 0.0, dict.__len__, Flaky(9, StopError())],
+    ids=["options", "any", "of C", "an object"],
+)
+def test_objectives_of_every_kind_are_taken(takes_it: Any) -> None:
+    result = minimize(takes_it, SPACE, 1, **QUICK)
+    assert result.message == "1 evaluation was made"
 
 
 def test_numpy_counts() -> None:

@@ -23,6 +23,8 @@ State = Literal["pending", "told", "failed"]
 LARGEST = 1e300
 """Values beyond this leave no room for predictions in float64."""
 
+FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
+
 
 class Params(dict[str, Any]):
     """A dict that cannot be changed: what a history was told stays what it was.
@@ -122,13 +124,22 @@ class History:
         noise_var: SupportsFloat | None = None,
         failed: bool = False,
     ) -> Trial:
-        """Record a value or a failure; parameters instead of a trial add the user's own point."""
+        """Record a value or a failure; parameters instead of a trial add the user's own point.
+
+        Parameters of a pending trial mean that trial, the first where there are several.
+        """
         outcome = _check_outcome(value, noise_var, failed)
         if isinstance(trial, Mapping):
-            trial = self.add(trial)
+            trial = self._pending_at(trial) or self.add(trial)
         told = replace(self.pending(trial), **outcome)
         self._trials[told.id] = told
         return told
+
+    def _pending_at(self, params: Mapping[str, Any]) -> Trial | None:
+        """The first pending trial with these parameters."""
+        x = self.space.encode(params)
+        out = (trial for trial in self if trial.state == "pending")
+        return next((trial for trial in out if np.array_equal(self._points[trial.id], x)), None)
 
     def revise(self, trial: Trial | int, noise_var: SupportsFloat | None) -> Trial:
         """Give a told trial another noise variance; None means inferred."""
@@ -263,11 +274,10 @@ def _check_outcome(value: object, noise_var: object, failed: object) -> dict[str
 
 def check_value(value: object) -> float:
     """A finite float, or an error that says what to do instead."""
-    number = as_number(value, "value")
+    number = as_number(value, "value", FAILED)
     if not abs(number) <= LARGEST:  # NaN too
         raise ValueError(
-            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; if the evaluation "
-            "failed, say so: tell(trial, failed=True)"
+            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; {FAILED}"
         )
     return number
 
@@ -283,8 +293,11 @@ def check_noise_var(value: object) -> float:
     return number
 
 
-def as_number(value: object, name: str) -> float:
-    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite."""
+def as_number(value: object, name: str, without: str = "") -> float:
+    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite.
+
+    `without` is the way out where there is none.
+    """
     plain = value
     if getattr(value, "ndim", None) == 0 and value is not np.ma.masked:
         plain = getattr(value, "item", lambda: value)()
@@ -297,7 +310,7 @@ def as_number(value: object, name: str) -> float:
         except (TypeError, ValueError, RuntimeError):
             pass
     shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
-    hint = "; if the evaluation failed, say so: tell(trial, failed=True)" if value is None else ""
+    hint = f"; {without}" if value is None and without else ""
     raise TypeError(
         f"{name} must be one real number, not {type(value).__name__}{shape} ({_shown(value)}){hint}"
     )

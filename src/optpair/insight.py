@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import ndtr, ndtri
 
-from optpair import stages
+from optpair.cube import Cube
 from optpair.engine import CONFIDENCE, HYPER, Engine, Info, Pairs, State, Surrogate
 from optpair.gp.kernels import correlation
 from optpair.gp.mixture import TINY
@@ -87,15 +87,18 @@ def signed(predicted: Predicted, sign: float) -> Predicted:
 def _moments(
     surrogate: Surrogate, X: Float[np.ndarray, "q D"]
 ) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
-    """The sets' means and variances, a block of points at a time: two shapes to compile."""
+    """The sets' means and variances, a block of points at a time."""
+    found = [surrogate.posterior.predict(block) for block in _blocks(X)]
+    means, variances = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
+    return means[:, : len(X)], variances[:, : len(X)]
+
+
+def _blocks(X: Float[np.ndarray, "q D"]) -> list[Float[np.ndarray, "rows D"]]:
+    """The points in blocks of one size, the last of them padded: two shapes to compile."""
     rows = FEW_ROWS if len(X) <= FEW_ROWS else ROWS
     padded = np.zeros((-(-max(len(X), 1) // rows) * rows, X.shape[1]))
     padded[: len(X)] = X
-    blocks = [
-        surrogate.posterior.predict(padded[i : i + rows]) for i in range(0, len(padded), rows)
-    ]
-    means, variances = (np.concatenate(part, axis=1) for part in zip(*blocks, strict=True))
-    return means[:, : len(X)], variances[:, : len(X)]
+    return [padded[i : i + rows] for i in range(0, len(padded), rows)]
 
 
 def quantiles(
@@ -125,16 +128,16 @@ def effects(engine: Engine, surrogate: Surrogate) -> Effects | None:
     """Which parameters matter to the predicted value, as the model sees values (scaled)."""
 
     def mean(U: Float[np.ndarray, "N d"]) -> Float[np.ndarray, " N"]:
-        X = np.asarray(stages.fill(np.zeros(U.shape[1]), engine.cube, U))
-        blocks = [X[i : i + ROWS] for i in range(0, len(X), ROWS)]
-        return np.concatenate([np.asarray(_mean(surrogate.posterior, block)) for block in blocks])
+        blocks = (U[i : i + ROWS] for i in range(0, len(U), ROWS))
+        means = [np.asarray(_mean(surrogate.posterior, engine.cube, block)) for block in blocks]
+        return np.concatenate(means)
 
     return variance_shares(mean, engine.cube.parameters)
 
 
 @compiled()
-def _mean(posterior: Posterior, X: Float[Numbers, "q D"]) -> Float[Array, " q"]:
-    return jnp.mean(posterior.means(posterior.covariance(jnp.asarray(X))), (0, 1))
+def _mean(posterior: Posterior, cube: Cube, U: Float[Numbers, "q d"]) -> Float[Array, " q"]:
+    return jnp.mean(posterior.means(posterior.covariance(cube.spread(U))), (0, 1))
 
 
 def variance_shares(
@@ -174,13 +177,19 @@ def nearness(
     That is the prior correlation of the value there with the value at the slice's point that has
     the same value of the parameter, averaged over the sets.
     """
-    posterior = surrogate.posterior
-    scaled = (X - x) ** 2 / np.asarray(posterior.scale)[:, None, :] ** 2
-    own = np.zeros((*scaled.shape[:2], engine.cube.parameters))
-    for column, parameter in enumerate(engine.cube.parameter):
-        own[:, :, parameter] += scaled[:, :, column]
-    others = np.maximum(scaled.sum(-1, keepdims=True) - own, 0.0)
-    return np.asarray(jnp.mean(correlation(posterior.kernel, jnp.asarray(others)), axis=0))
+    blocks = _blocks(X)
+    near = [np.asarray(_nearness(surrogate.posterior, engine.cube, block, x)) for block in blocks]
+    return np.concatenate(near)[: len(X)]
+
+
+@compiled()
+def _nearness(
+    posterior: Posterior, cube: Cube, X: Float[Numbers, "q D"], x: Float[Numbers, " D"]
+) -> Float[Array, "q d"]:
+    own = np.asarray(cube.parameter)[:, None] == np.arange(cube.parameters)
+    scaled = jnp.asarray(X - x) ** 2 / posterior.scale[:, None, :] ** 2
+    others = scaled @ (~own).astype(float)
+    return jnp.mean(correlation(posterior.kernel, others), axis=0)
 
 
 @double

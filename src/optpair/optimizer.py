@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import secrets
 import threading
@@ -242,7 +243,8 @@ class Optimizer:
     ) -> None:
         """Report what a trial gave: a finite value, or `failed=True`.
 
-        `trial` is what `ask` returned, its id, or a dict of parameters for a point of your own.
+        `trial` is what `ask` returned, its id, or a dict of parameters: those of a pending trial
+        mean that trial, others a point of your own.
         `noise_var` is the variance of this value's noise, where it is known.
         """
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
@@ -291,7 +293,10 @@ class Optimizer:
     def predict(self, params: Sequence[Mapping[str, Any]]) -> Prediction:
         """What is believed of the noiseless value at each of some points, told or not."""
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
-            raise TypeError(f"params must be a list of dicts, one a point, not {params!r}")
+            raise TypeError(
+                "params must be a list of dicts, one a point (of a pandas table: "
+                f"table.to_dict('records')), not {params!r}"
+            )
         self._need_values()
         rows = [self.space.encode(point) for point in params]
         X = np.array(rows, float).reshape(len(rows), self.space.cube.dimensions)
@@ -415,7 +420,9 @@ def check_settings(given: object) -> Settings:
 def check_acquisition(given: object) -> str:
     """The name of an acquisition function, or of a control."""
     if not isinstance(given, str) or given not in NAMES:
-        raise ValueError(f"acquisition must be one of {', '.join(NAMES)}, not {given!r}")
+        close = difflib.get_close_matches(str(given).lower(), NAMES, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"acquisition must be one of {', '.join(NAMES)}, not {given!r}{hint}")
     return given
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -123,8 +124,7 @@ def _search(
     catch: Catch,
     options: Mapping[str, Any],
 ) -> Result:
-    if not callable(objective):
-        raise TypeError(f"objective must be callable, not {objective!r}")
+    _check_objective(objective)
     _check_evaluations(evaluations)
     callbacks, catch = _check_callbacks(callbacks), _check_catch(catch)
     optimizer = _start(direction, space, seed, checkpoint, options)
@@ -143,6 +143,23 @@ def _search(
         with suppress(AttributeError):  # an exception may refuse it
             error.optimizer = optimizer  # type: ignore[attr-defined]
         raise
+
+
+def _check_objective(objective: object) -> None:
+    if not callable(objective):
+        raise TypeError(f"objective must be callable, not {objective!r}")
+    try:
+        signature = inspect.signature(objective)
+    except (TypeError, ValueError):  # some of those written in C have none
+        return
+    try:
+        signature.bind({})
+    except TypeError:
+        name = getattr(objective, "__name__", "objective")
+        raise TypeError(
+            f"objective must take one argument, a dict of parameters, not {name}{signature}; to "
+            f"pass them by name: lambda params: {name}(**params)"
+        ) from None
 
 
 def _check_evaluations(evaluations: object) -> None:
@@ -185,7 +202,8 @@ def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result
             "this exception's `optimizer`"
         ) from last
     best = optimizer.recommend()
-    message = f"{done} evaluations were made" + (", then a callback ended the search" * ended)
+    made = "1 evaluation was" if done == 1 else f"{done} evaluations were"
+    message = f"{made} made" + (", then a callback ended the search" * ended)
     return Result(best.params, best.mean, best, done, True, message, optimizer)
 
 
@@ -234,7 +252,11 @@ def _evaluate(
         except catch as error:
             caught = error
         else:
-            number = as_number(returned, "what the objective returns")
+            number = as_number(
+                returned,
+                "what the objective returns",
+                "is a `return` missing? NaN means failed",
+            )
     except BaseException as error:
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,7 @@ def test_without_a_value_there_is_a_page_that_says_so(kind: str, tmp_path: Path)
     assert "Nothing to recommend yet." in text
     assert ("3 trials failed" in text) == (kind == "all failed")
     assert len(page.all("table")) == (kind != "empty")
+    assert "predicted<" not in text  # no column without an entry
 
 
 @pytest.mark.parametrize(
@@ -189,6 +191,40 @@ def test_moments_are_few_and_before_now() -> None:
         assert found == sorted(set(found))
     assert len(moments(100)) == 11
     assert len(moments(5000)) == 3
+
+
+def test_the_first_two_axes_are_those_that_matter_in_the_order_of_the_space() -> None:
+    space = Space({name: Float(0, 1) for name in "abcd"})
+    subject, found = made_up(space, 9)
+    found = replace(found, total={"a": 0.1, "b": 0.3, "c": 0.0, "d": 0.9})
+    text = render(subject, found, datetime(2026, 1, 1))
+    assert re.findall(r"<option [^>]*selected[^>]*>(.)<", text) == ["b", "d"]
+
+
+def test_an_answer_has_two_digits_of_its_uncertainty() -> None:
+    subject, found = made_up(Space({"x": Float(0, 1)}), 100)
+    best = replace(found.recommended, mean=1.26, low=-6.21, high=9.04)
+    text = render(subject, replace(found, recommended=best), datetime(2026, 1, 1))
+    shown = re.findall(r"<data [^>]*>([^<]*)<", text[text.index('id="recommended"') :])
+    assert shown[:3] == ["1.3", "−6.2", "9.0"]
+
+
+def test_samples_in_one_place_are_in_one_place() -> None:
+    subject, found = made_up(Space({"x": Float(0, 1)}), 9)
+    found = replace(found, stars=[{"x": 0.25}] * 96)
+    text = render(subject, found, datetime(2026, 1, 1))
+    assert "<dt>x</dt><dd>0.25</dd>" in text
+    assert re.search(r"<dt>f\*</dt><dd>−?[\d.]+ to [\d.]+</dd>", text)
+
+
+def test_trials_of_the_first_and_last_level_stay_in_their_slice() -> None:
+    subject, found = made_up(Space({"n": Int(1, 3)}), 100)
+    text = render(subject, found, datetime(2026, 1, 1))
+    slices = text[text.index("One slice a parameter") :]
+    dots = re.findall(r'd="((?:M[\d.]+ [\d.]+h0)+)" class="dots fade', slices)
+    across = [float(x) for path in dots for x in re.findall(r"M([\d.]+) ", path)]
+    assert len(across) == 100
+    assert 46 == min(across) < max(across) == 340 - 12
 
 
 def study(n: int = 5) -> optuna.Study:

@@ -20,6 +20,7 @@ from optpair.report.words import number, verdict
         (0.0, "0"),
         (0.123456, "0.1235"),
         (-2.5, "−2.5"),
+        (-0.0, "0"),
         (12345.6, "12346"),
         (1e-7, "1e−7"),
         (-1.5e300, "−1.5e300"),
@@ -32,6 +33,7 @@ def test_numbers(value: float, shown: str) -> None:
 
 def test_numbers_at_a_resolution() -> None:
     assert [number(v, 0.048) for v in (0.31814, 0.2953, 1e-9)] == ["0.318", "0.295", "0.000"]
+    assert [number(v, 0.048) for v in (-1e-9, -0.0004)] == ["0.000", "0.000"]  # no minus
     assert number(1024, digits=3) == "1024"
     assert words.percent(0.004) == "under 1 %"
 
@@ -50,6 +52,7 @@ def test_exact_numbers_have_every_digit() -> None:
         Float(1e-300, 1e300, log=True),
         Float(3.1, 3.2, log=True),
         Int(1, 2),
+        Int(0, 13),
         Int(16, 1024, log=True),
         Int(0, 2**39),
         Categorical(["a", 1, True, None]),
@@ -67,6 +70,21 @@ def test_marks_are_few_inside_and_in_order(parameter: Float | Int | Categorical)
     assert len(set(labels)) == len(labels)
     if isinstance(parameter, Int):
         assert all(float(label.replace("−", "-")).is_integer() for label in labels)
+
+
+def test_marks_leave_each_other_room() -> None:
+    """A narrow drawing asks for fewer, also within two decades."""
+    axis = axes.of_parameter(Int(16, 1024, log=True))
+    assert [label for _, label in axis.ticks(6)] == ["20", "50", "100", "200", "500", "1000"]
+    assert [label for _, label in axis.ticks(4)] == ["30", "100", "300", "1000"]
+
+
+def test_long_names_keep_both_ends() -> None:
+    names = [f"a category with the number {i}" for i in range(3)]
+    shown = [words.short(name) for name in names]
+    assert len(set(shown)) == 3
+    assert all(len(label) == 14 and label.startswith("a cat") for label in shown)
+    assert words.short("just a few 14!") == "just a few 14!"
 
 
 def test_places() -> None:
@@ -91,6 +109,17 @@ def test_going_on_is_weighed(gap: float, gain: float, level: str) -> None:
     assert ("less than the noise" in said.reason) == (gap < found.noise.std)
     early = replace(subject, rows=subject.rows[:2])
     assert verdict(early, found).level == "early"
+
+
+def test_nothing_left_is_said_in_words() -> None:
+    """Also where all values are the same, and nothing was won over the median."""
+    subject, found = made_up(Space({"x": Float(0, 1)}), 30)
+    for row in (found.recommended, replace(found.recommended, mean=-1.0)):
+        said = verdict(subject, replace(found, recommended=row, gap=0.0))
+        assert said.level == "done"
+        assert said.reason.startswith("The optimum is not expected to be better")
+        assert "less than the noise" not in said.reason
+        assert "%" not in said.reason
 
 
 def test_markup_is_escaped_once() -> None:

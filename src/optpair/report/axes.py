@@ -49,7 +49,8 @@ class Line:
 
     def _steps(self, wanted: int) -> list[tuple[float, str]]:
         step = _nice((self.high / 2 - self.low / 2) / wanted * 2)
-        step = max(step, 1.0) if self.whole else step
+        if self.whole:
+            step = 5.0 if step == 2.5 else max(step, 1.0)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [(i * step, _round(i * step, step)) for i in range(first, last + 1)]
@@ -61,8 +62,11 @@ class Line:
             exponents = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
             return [(10.0**e, power(e)) for e in exponents if e % every == 0]
         decades = range(math.floor(low), math.ceil(high) + 1)
-        values = [m * 10.0**e for e in decades for m in (1, 2, 5)]
-        inside = [v for v in values if self.low * (1 - 1e-9) <= v <= self.high * (1 + 1e-9)]
+        for each in ((1, 2, 5), (1, 3), (1,)):
+            values = [m * 10.0**e for e in decades for m in each]
+            inside = [v for v in values if self.low * (1 - 1e-9) <= v <= self.high * (1 + 1e-9)]
+            if len(inside) <= wanted:
+                break
         return [(v, number(v)) for v in inside or [self.low, self.high]]
 
 

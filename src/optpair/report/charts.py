@@ -18,16 +18,16 @@ from optpair.report.words import number
 
 MOST_TITLED = 300  # more dots than this say nothing to the pointer
 FADES = 5  # degrees of a trial's distance from a slice
-WIDE = 3.0  # times the better half's spread: values further off stand at the edge
+WIDE, NARROW = 3.0, 0.5  # times the better half's spread: values further off stand at the edge
 
 
-def value_axis(found: Findings, told: Sequence[Row], sign: float) -> Line:
+def value_axis(found: Findings, told: Sequence[Row], sign: float, wide: float = WIDE) -> Line:
     """The axis of the objective: everything good, and of the bad what is not far off."""
     values = np.array([row.value for row in told], dtype=float)
     middle = float(np.median(values))
     good = sign * values >= sign * middle
     spread = float(np.quantile(np.abs(values[good] / 2 - middle / 2), 0.9)) * 2
-    near = np.abs(values / 2 - middle / 2) * 2 <= WIDE * spread
+    near = np.abs(values / 2 - middle / 2) * 2 <= wide * spread
     belief = np.quantile(found.worth, [0.01, 0.99])
     best = found.recommended
     return axes.of_values([*values[good | near], *belief, best.low, best.high])
@@ -162,15 +162,13 @@ def along(
 ) -> Markup:
     """The predicted value along one parameter, with its band, and the trials."""
     slanted = isinstance(x, Choices) and len(x.choices) > SLANT
-    frame = Frame(x, y, width=340, height=210, left=46, bottom=56 if slanted else 26)
+    left, bottom = (64, 56) if slanted else (46, 26)
+    frame = Frame(x, y, width=340, height=210, left=left, bottom=bottom)
     mean, _, low, high = cut.predicted
     best = found.recommended.params[cut.name]
-    places = [
-        (frame.px(row.params[cut.name]) + _shake(row.number, x), frame.py(row.value))
-        for row in told
-    ]
+    places = [(_beside(frame, row, cut.name), frame.py(row.value)) for row in told]
     lost = [
-        (frame.px(row.params[cut.name]) + _shake(row.number, x), frame.top + frame.down - 3)
+        (_beside(frame, row, cut.name), frame.top + frame.down - 3)
         for row in failed
         if cut.name in row.params
     ]
@@ -232,11 +230,12 @@ def _faded(frame: Frame, places: Sequence[tuple[float, float]], nearness: np.nda
     )
 
 
-def _shake(number: int, axis: axes.Axis) -> float:
-    """So many units aside, for trials of one category not to hide each other."""
-    if not axis.levels:
-        return 0.0
-    return min(20.0, 100 / axis.levels) * ((0.618034 * number) % 1 - 0.5)
+def _beside(frame: Frame, row: Row, name: str) -> float:
+    """Where a trial is along a parameter: a little aside, where others may be in the same place."""
+    at, levels = frame.px(row.params[name]), frame.x.levels
+    if levels:
+        at += min(20.0, 100 / levels) * ((0.618034 * row.number) % 1 - 0.5)
+    return min(max(at, frame.left), frame.left + frame.across)
 
 
 def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:

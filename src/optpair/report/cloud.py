@@ -44,7 +44,7 @@ class Cloud:
         self.names = [*scales, WORTH]
         self.scales: list[Axis] = [*scales.values(), worth]
         order = sorted(found.total, key=lambda name: -found.total[name]) or list(scales)
-        self.start = (self.names.index(order[0]), self.names.index([*order, WORTH][1]))
+        self.start = tuple(sorted(map(self.names.index, [*order, WORTH][:2])))
 
     def menus(self) -> Markup:
         """What is across and what is up."""

@@ -6,9 +6,12 @@ import base64
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
 from typing import Any
+
+import numpy as np
 
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
@@ -92,7 +95,7 @@ def _answers(subject: Subject, found: Findings) -> Markup:
             _verdict(verdict(subject, found)),
             _hero(found),
             _tiles(found, len(told)),
-            _over_time(subject, found, axis),
+            _over_time(subject, found),
             _where(subject, found, scales),
             _slices(subject, found, scales, axis),
             _matters(found),
@@ -108,19 +111,19 @@ def _verdict(said: Verdict) -> Markup:
 def _hero(found: Findings) -> Markup:
     best, seen = found.recommended, found.observed
     assert seen.value is not None
-    width = best.high - best.low
+    spread = (best.high / 2 - best.low / 2) / 2  # about a standard deviation
     return el(
         "section",
         el(
             "article",
             el("h2", "Recommended"),
-            el("p", exact(best.mean, width), class_="big"),
+            el("p", exact(best.mean, spread), class_="big"),
             el(
                 "p",
                 "predicted, without noise; 95 % between ",
-                exact(best.low, width),
+                exact(best.low, spread),
                 " and ",
-                exact(best.high, width),
+                exact(best.high, spread),
             ),
             _params(best),
             el("details", el("summary", "as JSON"), el("pre", _json(best.params))),
@@ -130,11 +133,11 @@ def _hero(found: Findings) -> Markup:
         el(
             "article",
             el("h2", "Best observed"),
-            el("p", exact(seen.value, width), class_="big"),
+            el("p", exact(seen.value, spread), class_="big"),
             el(
                 "p",
                 f"given once, by trial {seen.number}; predicted there is ",
-                exact(found.expected.mean, width),
+                exact(found.expected.mean, spread),
             ),
             _params(found.expected),
             class_="card observed-card",
@@ -183,7 +186,8 @@ def _tiles(found: Findings, told: int) -> Markup:
     )
 
 
-def _over_time(subject: Subject, found: Findings, axis: axes.Line) -> Markup:
+def _over_time(subject: Subject, found: Findings) -> Markup:
+    axis = charts.value_axis(found, subject.told, subject.sign, charts.NARROW)
     progress = charts.progress(found, subject.rows, axis, subject.direction)
     key = _key(
         ("predicted-key", "best predicted, 95 %"),
@@ -200,7 +204,8 @@ def _over_time(subject: Subject, found: Findings, axis: axes.Line) -> Markup:
     )
     return _section(
         "Over time",
-        "What the first trials alone would have said, by today's hyperparameters.",
+        "What the first trials alone would have said, by today's hyperparameters. Values far off "
+        "stand at the edge.",
         _figure("Best predicted and best observed", progress, key),
         _figure("Still to be won", gap),
         _figure("What the next trial teaches, in nats", gain),
@@ -232,16 +237,22 @@ def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> M
 
 def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
     """Where most of the samples are, a line a parameter."""
-    lines = [("f*", f"{brief(found.worth, 0.1)} to {brief(found.worth, 0.9)}")]
+    lines = [("f*", _most(found.worth))]
     for name, scale in scales.items():
         values = [star[name] for star in found.stars]
         if isinstance(scale, axes.Choices):
             named, most = Counter(map(str, values)).most_common(1)[0]
             lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}"))
         else:
-            lines.append((name, f"{brief(values, 0.1)} to {brief(values, 0.9)}"))
+            lines.append((name, _most(values)))
     rows = (el("div", el("dt", name), el("dd", words)) for name, words in lines)
     return el("div", el("h3", "where 80 % of the samples are"), el("dl", *rows), class_="margins")
+
+
+def _most(values: Sequence[float] | np.ndarray) -> str:
+    """Between which values most are: 0.1 to 0.4, or one where all of those are the same."""
+    low, high = brief(values, 0.1), brief(values, 0.9)
+    return low if low == high else f"{low} to {high}"
 
 
 def _slices(
@@ -295,10 +306,14 @@ def _table(subject: Subject, found: Findings | None) -> Markup:
     predicted: dict[int, str] = {}
     if found is not None:
         means = zip(subject.told, found.predicted.mean, found.predicted.std, strict=True)
-        predicted = {row.number: f"{number(m)} ± {number(s, s)}" for row, m, s in means}
+        predicted = {row.number: f"{number(m, s)} ± {number(s, s)}" for row, m, s in means}
     messages = any(row.message for row in subject.rows)
-    heads = ["trial", "state", "value", "predicted", *names, *(["message"] if messages else [])]
-    body = [_row(row, names, predicted.get(row.number, ""), messages) for row in subject.rows]
+    said = ["value", "predicted"] if found is not None else []
+    heads = ["trial", "state", *said, *names, *(["message"] if messages else [])]
+    body = [
+        _row(row, [predicted.get(row.number, "")] if said else [], names, messages)
+        for row in subject.rows
+    ]
     best = None if found is None else found.observed.number
     marked = [
         el("tr", cells, class_=_kind(row, best))
@@ -327,9 +342,9 @@ def _kind(row: Row, best: int | None) -> str | None:
     return "bad" if row.state == "failed" else "out" if row.state in OUT else None
 
 
-def _row(row: Row, names: list[str], predicted: str, messages: bool) -> Markup:
+def _row(row: Row, predicted: list[str], names: list[str], messages: bool) -> Markup:
     value = "" if row.value is None else exact(row.value)
-    cells = [row.number, row.state, value, predicted]
+    cells = [row.number, row.state, *([value] if predicted else []), *predicted]
     cells += [short(row.params[name], 24) if name in row.params else "" for name in names]
     if messages:
         cells.append(_message(row.message))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class Subject:
         """What values are multiplied by, so that larger is better."""
         return -1.0 if self.direction == "minimize" else 1.0
 
-    @property
+    @cached_property
     def told(self) -> tuple[Row, ...]:
         """The trials whose values the model has."""
         return tuple(row for row in self.rows if row.counts)
@@ -87,7 +88,8 @@ class Subject:
         """What the engine sees now, or saw once so many values were told."""
         rows = self.rows
         if told is not None:
-            rows = tuple(row for row in rows if row.number <= self.told[told - 1].number)
+            last = self.told[told - 1].number
+            rows = tuple(row for row in rows if row.number <= last)
         values = [row for row in rows if row.counts]
         noise = [np.nan if row.noise_var is None else row.noise_var for row in values]
         out = () if told is not None else OUT

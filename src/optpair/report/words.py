@@ -35,6 +35,8 @@ def number(value: float, resolution: float | None = None, digits: int = 4) -> st
         shown = f"{value:.0f}"
     else:
         shown = f"{value:.{digits}g}"
+    if shown.startswith("-") and float(shown) == 0:
+        shown = shown[1:]
     return shown.replace("-", "−")
 
 
@@ -56,11 +58,15 @@ def power(exponent: int) -> str:
 
 
 def short(value: object, most: int = 14) -> str:
-    """A value of a parameter in a few characters."""
+    """A value of a parameter in a few characters: of long text, its two ends.
+
+    >>> short("category number 7")
+    'categor…mber 7'
+    """
     if isinstance(value, float):
         return number(value)
-    shown = str(value)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+    shown, tail = str(value), most // 2 - 1
+    return shown if len(shown) <= most else f"{shown[: most - 1 - tail]}…{shown[-tail:]}"
 
 
 def percent(share: float) -> str:
@@ -96,13 +102,16 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
         )
     gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
     won = abs(float(np.median(np.array(values, dtype=float))) - found.recommended.mean)
-    share = found.gap / won if won > 0 else math.inf
+    share = 0.0 if found.gap == 0 else found.gap / won if won > 0 else math.inf
     better = "lower" if subject.direction == "minimize" else "higher"
-    reason = f"The optimum is expected to be {gap} {better} than the recommendation"
-    if math.isfinite(share) and share < 1:
+    if found.gap == 0:
+        reason = "The optimum is not expected to be better than the recommendation"
+    else:
+        reason = f"The optimum is expected to be {gap} {better} than the recommendation"
+    if 0 < share < 1:
         reason += f", {percent(share)} of what the search has won over its median trial"
     reason += f"; the best next trial would teach {gain} nats about it."
-    if found.gap < found.noise.std:
+    if 0 < found.gap < found.noise.std and gap != noise:
         reason += f" That is less than the noise of a single trial (±{noise})."
     if share < LITTLE:
         return Verdict("done", "Going on is hardly worth it.", reason)
