@@ -77,8 +77,6 @@ INSIDE = {
 
 SHARED = {"base", "normal", "orthant", "truncation"}
 """The modules of `acquisition` that its ideas, one a file, may import; in this order."""
-BUILT_ON = {"es": {"ei"}}
-"""The ideas that need another: representer points are drawn by their expected improvement."""
 
 
 PUBLIC = "(public names)"
@@ -129,8 +127,7 @@ def inside_allowed(package: str, name: str) -> set[str]:
     """The modules of its own package that a module may import."""
     if package == "acquisition":
         order = ["normal", "orthant", "truncation", "base"]
-        before = set(order[: order.index(name)]) if name in SHARED else set(SHARED)
-        return before | BUILT_ON.get(name, set())
+        return set(order[: order.index(name)]) if name in SHARED else set(SHARED)
     modules = INSIDE.get(package)
     if modules is None:
         return set()
