@@ -16,11 +16,11 @@ from shell_cases import jes, point
 
 def test_padded_sizes_are_few_and_close() -> None:
     sizes = sorted({padded_size(n) for n in range(1, 2049)})
-    assert sizes[:4] == [32, 128, 160, 192]
+    assert sizes[:4] == [64, 128, 160, 192]
     assert sizes[-1] == 2048
     assert len(sizes) == 18
     for n in range(1, 2049):
-        assert n <= padded_size(n) < max(1.25 * n + 32, 129)
+        assert n <= padded_size(n) < max(1.25 * n + 64, 65)
 
 
 def observations(n: int) -> Observations:

@@ -36,7 +36,7 @@ from optpair.scaling import Scaling
 from optpair.settings import Settings
 from optpair.stages import Sampled
 
-SMALLEST_SIZE, SMALL_SIZE = 32, 128
+SMALLEST_SIZE, SMALL_SIZE = 64, 128
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
@@ -101,7 +101,7 @@ class Pairs(NamedTuple):
 
 
 def padded_size(n: int) -> int:
-    """The number of rows that n observations are padded to: 32, 128, then an eighth or so more.
+    """The number of rows that n observations are padded to: 64, 128, then an eighth or so more.
 
     Few sizes, as each is compiled; but what is done with them costs up to their square.
     """

@@ -111,7 +111,7 @@ def correlation_and_slope(
     if kernel == "matern52":
         return _matern52_terms(r2)[:2]
     h = np.exp(-r2 / 2)
-    return h, -h / 2
+    return h, h / -2
 
 
 def squared_distance(

@@ -62,11 +62,14 @@ def unpack(theta: Thetas, prior: Prior) -> Hyperparameters:
 def log_prior(theta: Thetas, prior: Prior) -> tuple[Densities, Thetas]:
     """log prior(θ), up to a constant, and its slope."""
     d = theta.shape[1] - 3
-    lengths, scale, noise, mean = np.split(theta, [d, d + 1, d + 2], axis=1)
-    parts = ((prior.lengthscale, lengths), (prior.outputscale, scale), (prior.noise, noise))
+    densities = (prior.lengthscale, prior.outputscale, prior.noise)
+    parts = tuple(
+        zip(densities, (theta[:, :d], theta[:, d : d + 1], theta[:, d + 1 : -1]), strict=True)
+    )
+    mean = theta[:, -1:]
     values = [density.log_density(part, d) for density, part in parts] + [-(mean**2) / 2]
     slopes = [density.slope(part, d) for density, part in parts] + [-mean]
-    return np.sum(np.concatenate(values, axis=1), axis=1), np.concatenate(slopes, axis=1)
+    return np.concatenate(values, axis=1).sum(axis=1), np.concatenate(slopes, axis=1)
 
 
 @dataclass(frozen=True)

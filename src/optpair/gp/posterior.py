@@ -275,8 +275,9 @@ def fit(
     for m in range(M if n else 0):
         h, _ = kernels.correlation_and_slope(kernel, pdist(X / scale[m], "sqeuclidean"))
         K = square(outputscale[m] * h, outputscale[m] + noises[m, :n])
-        inverse[m, :n, :n], jitter[m] = _invert_factor(K)
-        weights[m, 0] = (inverse[m] @ residual[m, 0]) @ inverse[m]
+        factor, jitter[m] = _invert_factor(K)
+        inverse[m, :n, :n] = factor
+        weights[m, 0, :n] = (factor @ residual[m, 0, :n]) @ factor
     data = (points, np.arange(rows) < n, noises, residual, inverse, weights, jitter)
     fields: Any = (*jax.device_put((scale, outputscale, mean, noise, *data)), kernel)
     return Posterior(*fields)
