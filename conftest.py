@@ -10,6 +10,8 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+collect_ignore_glob = ["*conftest.py"]  # several of one name, and no doctest in any
+
 _cache = Path(tempfile.gettempdir()) / f"optpair-tests-{os.getuid()}"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_cache))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
