@@ -15,12 +15,13 @@ from shell_cases import jes, point
 
 
 def test_padded_sizes_are_few_and_close() -> None:
-    sizes = sorted({padded_size(n) for n in range(1, 2049)})
-    assert sizes[:4] == [64, 128, 160, 192]
-    assert sizes[-1] == 2048
-    assert len(sizes) == 18
+    few, many = (sorted({padded_size(n, d) for n in range(1, 2049)}) for d in (4, 5))
+    assert few[:4] == [64, 128, 160, 192]
+    assert few[-1] == 2048
+    assert len(few) == 18
+    assert many == few[1:]
     for n in range(1, 2049):
-        assert n <= padded_size(n) < max(1.25 * n + 64, 65)
+        assert n <= padded_size(n, 4) < max(1.25 * n + 64, 65)
 
 
 def observations(n: int) -> Observations:

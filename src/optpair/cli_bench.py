@@ -221,8 +221,11 @@ def speed(
     pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
     candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
     method: Annotated[
-        list[str], typer.Option(help="Acquisition function; repeat for more beside it.")
-    ] = ["jes"],  # noqa: B006 — Typer's way to a repeated option
+        list[str],
+        typer.Option(
+            help="Acquisition function, the default one unless given; repeat for more beside it."
+        ),
+    ] = [],  # noqa: B006 — Typer's way to a repeated option
     repeats: Annotated[int, typer.Option(min=1, help="Timed asks.")] = 20,
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's setting: 10 given sets × 10 pairs.")
@@ -251,7 +254,7 @@ def speed(
             sets=sets,
             pairs=pairs,
             candidates=candidates,
-            method=method[0],
+            method="".join(method[:1]),
             beside=tuple(method[1:]),
             repeats=repeats,
             paper=paper,

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from optpair import stages
 from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube import Cube
+from optpair.default import ACQUISITION
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
 from optpair.gp.inference import MOST_ROWS, Chains, Mixing
@@ -37,6 +38,7 @@ from optpair.settings import Settings
 from optpair.stages import Sampled
 
 SMALLEST_SIZE, SMALL_SIZE = 64, 128
+FEW_DIMENSIONS = 4
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
@@ -100,13 +102,16 @@ class Pairs(NamedTuple):
     gap: float
 
 
-def padded_size(n: int) -> int:
+def padded_size(n: int, dimensions: int) -> int:
     """The number of rows that n observations are padded to: 64, 128, then an eighth or so more.
 
-    Few sizes, as each is compiled; but what is done with them costs up to their square.
+    Few sizes, as each is compiled; but what is done with them costs up to their square. Where there
+    are many dimensions 64 is left out, as a search of them is soon past it.
     """
+    if n <= SMALLEST_SIZE and dimensions <= FEW_DIMENSIONS:
+        return SMALLEST_SIZE
     if n <= SMALL_SIZE:
-        return SMALLEST_SIZE if n <= SMALLEST_SIZE else SMALL_SIZE
+        return SMALL_SIZE
     step = _power_below(n) // 4
     return -(-n // step) * step
 
@@ -197,8 +202,8 @@ class Engine:
     def believe(self, stream: Stream, surrogate: Surrogate, observations: Observations) -> Pairs:
         """The belief of a model that is there already."""
         best = self._best(stream.child(SEARCH), surrogate)
-        sampled = self.sample(stream.child(PATHS), surrogate, observations, Info(), "jes")
-        _, gain = self._choose(stream.child(SEARCH), sampled, surrogate, "jes")
+        sampled = self.sample(stream.child(PATHS), surrogate, observations, Info(), ACQUISITION)
+        _, gain = self._choose(stream.child(SEARCH), sampled, surrogate, ACQUISITION)
         assert sampled.stars is not None
         f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))
         x = np.asarray(sampled.stars.x).reshape(-1, self.cube.dimensions)
@@ -392,7 +397,7 @@ class Engine:
     def _size(self, observations: Observations) -> int:
         """The rows that observations are padded to, with room for what is pending or failed."""
         more = max(len(observations.pending), len(observations.failed))
-        return padded_size(max(len(observations.y) + more, self.least))
+        return padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)
 
 
 def _thinned(observations: Observations) -> Observations:

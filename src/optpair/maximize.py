@@ -20,7 +20,7 @@ from scipy.stats import qmc
 from optpair.cube import Cube, Moves
 from optpair.runtime import Numbers, Stream, compiled
 
-BLOCK = 256  # rows screened at once, at most: their kernel rows stay in cache
+BLOCK = 128  # rows screened at once, at most: their kernel rows stay in cache
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 
 Function = Callable[[Float[Array, "*b r D"]], Float[Array, "*b r"]]

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from optpair import insight, report, saving
 from optpair.acquisition import NAMES
+from optpair.default import ACQUISITION
 from optpair.engine import Best, Engine, Info, Pairs, State, padded_size
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
@@ -140,7 +141,7 @@ class Optimizer:
         *,
         direction: Direction = "minimize",
         seed: int | None = None,
-        acquisition: str = "jes",
+        acquisition: str = ACQUISITION,
         hyperparameters: Mode | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
@@ -217,16 +218,19 @@ class Optimizer:
     def _compile_now(self) -> None:
         """Have what this ask needs compiled, two programs at a time, while its chains start."""
         told = self._history.count("told")
-        rows = padded_size(told + self._history.count("pending"))
+        rows = self._rows(told + self._history.count("pending"))
         if told >= self._engine.initial and rows not in self._compiled:
             self._compiled.add(rows)
             work = functools.partial(self._engine.rehearse, rows, recommend=False)
             rehearse(work, beside=2)
 
+    def _rows(self, n: int) -> int:
+        return padded_size(n, self._engine.cube.dimensions)
+
     def _compile_ahead(self) -> None:
         """While the trial runs: have the next padded size compiled before it is needed."""
         soon = self._history.count("told") + self._history.count("pending") + AHEAD
-        rows = padded_size(max(soon, self._engine.initial))
+        rows = self._rows(max(soon, self._engine.initial))
         busy = self._compiling is not None and self._compiling.is_alive()
         if self._engine.settings.ahead and rows not in self._compiled and not busy:
             self._compiled.add(rows)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from acquisition_cases import KERNELS, D, M, N, P, grown, slopes
-from optpair.acquisition import jes, jes_peak
+from optpair.acquisition import jes, jes_peak, peak
 from optpair.acquisition.peak import SLOPE, VALUE
 from optpair.cube import Cube
 from optpair.gp import kernels
@@ -128,6 +128,19 @@ def test_a_slope_takes_more() -> None:
     _, less, _ = jes(posterior, STARS).conditioned(jnp.asarray(Q))
     assert np.all(np.asarray(more) > np.asarray(less) - 1e-9)
     assert np.max(np.asarray(more) - np.asarray(less)) > 0.01 * OUTPUT
+
+
+def test_a_matrix_without_a_factor_leaves_the_value_alone() -> None:
+    good = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    torn, lost = good.copy(), good.copy()
+    torn[1, 1] = 0.2  # its determinant is negative
+    lost[0, 0] = -1e-9  # round-off has taken the value as well
+    with jax.enable_x64(True):
+        V, least = jnp.asarray([[good, torn, lost]]), jnp.asarray([0.25])
+        inverse = np.asarray(jax.jit(peak._inverse_factor)(V, least))[0]
+    np.testing.assert_allclose(inverse[0], np.linalg.inv(np.linalg.cholesky(good)), atol=1e-14)
+    np.testing.assert_array_equal(inverse[1], np.diag([0.5, 0, 0]))
+    np.testing.assert_array_equal(inverse[2], np.diag([2.0, 0, 0]))
 
 
 def test_sets_must_agree() -> None:

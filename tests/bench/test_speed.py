@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from optpair.bench import cores, limits, peers, speed, speed_report, tasks
+from optpair.engine import padded_size
 from optpair.settings import Settings
 
 
@@ -111,14 +112,22 @@ def test_more_cores_than_there_are() -> None:
 
 def test_limits_count_every_stage_and_grow_with_the_work() -> None:
     rates = limits.Rates(product=1e-11, factor=1e-10, kernel=1e-9, feature=2e-9, gain=2e-8)
-    small, large = (limits.stages(Settings(), 6, n, rates, rates) for n in (100, 200))
+    small, large = (limits.stages(Settings(), "jes", 6, n, rates, rates) for n in (100, 200))
     assert set(small) == {"hyperparameters", "condition", "pairs", "maximise"}
     assert all(0 < small[name] < large[name] for name in small)
     # Factorisations are cubic, kernels square: 200 rows against 100.
     assert 4 < large["condition"] / small["condition"] < 8
-    assert 0 < limits.screening(Settings(), 6, 100, rates) < small["maximise"]
-    twice = limits.stages(Settings(moves=4), 6, 100, rates, rates)
+    assert 0 < limits.screening(Settings(), "jes", 6, 100, rates) < small["maximise"]
+    twice = limits.stages(Settings(moves=4), "jes", 6, 100, rates, rates)
     assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
+    # A known slope costs a row of products each, and changes nothing but the maximiser's work.
+    peak = limits.stages(Settings(), "jes-peak", 6, 100, rates, rates)
+    assert {name for name in small if peak[name] != small[name]} == {"maximise"}
+    rows, points = padded_size(100, 6), limits.candidates(Settings())
+    more = limits.screening(Settings(), "jes-peak", 6, 100, rates)
+    more -= limits.screening(Settings(), "jes", 6, 100, rates)
+    each = (rows * 6 + 7**2 - 1) * rates.product
+    assert more == pytest.approx(points * Settings().sets * Settings().pairs * each)
     shown = text(
         speed_report.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small)
     )

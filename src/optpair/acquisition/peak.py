@@ -21,12 +21,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from optpair.acquisition.base import Acquisition, Context, check_sets, interior, pair_gain
 from optpair.cube import Cube
 from optpair.gp import derivatives
-from optpair.gp.posterior import Posterior, inverse_factor
+from optpair.gp.posterior import Posterior
 from optpair.pairs import OptimalPairs
 from optpair.runtime import compiled, double, pytree
 
@@ -87,12 +88,24 @@ def _of(posterior: Posterior, stars: OptimalPairs, continuous: Bool[Array, " D"]
     softness = jnp.asarray([VALUE] + [SLOPE] * D)
     softness = jnp.where(known, softness, 1.0) * a[:, None, None]
     V = prior - whitened @ jnp.swapaxes(whitened, 2, 3) + softness[..., None] * jnp.eye(J)
-    L = inverse_factor(V)
+    L = _inverse_factor(V, VALUE * a)
     # With fantasies, pair p belongs to fantasy p.
     expected = jnp.sum(rows * posterior.weights[:, :, None], -1)
     wanted = jnp.concatenate([(f - posterior.mean[:, None])[..., None], jnp.zeros_like(x)], -1)
     pull = jnp.einsum("mpij,mpj->mpi", L, wanted - expected)
     return Peak(posterior, x, f, L * known[..., None, :], L @ whitened, pull)
+
+
+def _inverse_factor(
+    V: Float[Array, "M P J J"], least: Float[Array, " M"]
+) -> Float[Array, "M P J J"]:
+    """L⁻¹ of V = LLᵀ, or of f(x*) alone where round-off has left V without a factor."""
+    eye = jnp.eye(V.shape[-1])
+    factor = jnp.linalg.cholesky(V)
+    inverse = solve_triangular(factor, jnp.broadcast_to(eye, V.shape), lower=True)
+    found = jnp.all(jnp.isfinite(inverse), (-2, -1), keepdims=True)
+    alone = jnp.maximum(V[..., :1, :1], least[:, None, None, None])
+    return jnp.where(found, inverse, eye[:, :1] * eye[:1] / jnp.sqrt(alone))
 
 
 def build(context: Context) -> Peak:

@@ -8,7 +8,7 @@ operations are counted from its shapes; the ratio of its time to theirs says wha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -84,14 +84,18 @@ def _gram(points: float, others: int, d: int, rates: Rates) -> float:
     return points * others * (d * rates.product + rates.kernel)
 
 
+KNOWN: Mapping[str, Callable[[int], int]] = {"jes": lambda d: 1, "jes-peak": lambda d: 1 + d}
+"""The numbers that a pair says of f at x*, for the acquisition functions that are counted here."""
+
+
 def stages(
-    settings: Settings, dimensions: int, n: int, rates: Rates, single: Rates
+    settings: Settings, method: str, dimensions: int, n: int, rates: Rates, single: Rates
 ) -> dict[str, float]:
     """Seconds of arithmetic in each stage of a warm ask with sampled hyperparameters.
 
     `single` are the rates in single precision, in which paths are screened and climbed.
     """
-    rows, M, P, d = padded_size(n), settings.sets, settings.pairs, dimensions
+    rows, M, P, d = padded_size(n, dimensions), settings.sets, settings.pairs, dimensions
     F, steps = settings.features // 2, settings.steps + 1
 
     pairs_of_data = _gram(n / 2, n, d, rates)
@@ -110,8 +114,8 @@ def stages(
     screened = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
     climbs = 2 * P * (2 * GROUPS * steps * path(1, single) + (ENDING + 1) * path(1, rates))
     pairs = M * (screened * path(P, single) + rows * path(P, rates) + climbs)
-    maximise = screening(settings, d, n, rates)
-    maximise += 2 * settings.starts * steps * _gains(settings, d, rows, rates)
+    maximise = screening(settings, method, d, n, rates)
+    maximise += 2 * settings.starts * steps * _gains(settings, method, d, rows, rates)
     return {
         "hyperparameters": hyperparameters,
         "condition": condition,
@@ -120,9 +124,11 @@ def stages(
     }
 
 
-def screening(settings: Settings, dimensions: int, n: int, rates: Rates) -> float:
+def screening(settings: Settings, method: str, dimensions: int, n: int, rates: Rates) -> float:
     """Seconds of arithmetic in evaluating the acquisition function at all candidates."""
-    return candidates(settings) * _gains(settings, dimensions, padded_size(n), rates)
+    return candidates(settings) * _gains(
+        settings, method, dimensions, padded_size(n, dimensions), rates
+    )
 
 
 def candidates(settings: Settings) -> int:
@@ -131,9 +137,11 @@ def candidates(settings: Settings) -> int:
     return asked + max(asked // 4, ANCHORS) + settings.sets * settings.pairs
 
 
-def _gains(settings: Settings, d: int, rows: int, rates: Rates) -> float:
+def _gains(settings: Settings, method: str, d: int, rows: int, rates: Rates) -> float:
     """The gains of all pairs at one point."""
     whiten = rows**2 / 2 * rates.product  # C⁻¹ is triangular
-    P = settings.pairs
-    each = P * (2 * rows * rates.product + rates.gain) + _gram(1, P, d, rates)
+    P, J = settings.pairs, KNOWN[method](d)
+    # The mean, what the data say of the J numbers, and what these say together.
+    products = rows * (1 + J) + J**2
+    each = P * (products * rates.product + rates.gain) + _gram(1, P, d, rates)
     return settings.sets * (_gram(1, rows, d, rates) + whiten + each)

@@ -6,7 +6,7 @@ change settings of the experiment: `jes:pairs=20,exploit=0.05`.
 | name                          | is                                                         |
 |-------------------------------|------------------------------------------------------------|
 | `jes`, `mes`, `logei`, …      | that acquisition function at the experiment's settings     |
-| `optpair`                     | what users get: JES, marginalised, at the default settings |
+| `optpair`                     | what users get: JES with flat peaks, all default settings  |
 | `random`, `sobol`             | controls; they recommend the best observed point           |
 | `optuna-gp`, `botorch-jes`, … | other libraries (`peers.py`)                               |
 """
@@ -24,6 +24,7 @@ from jaxtyping import Float
 from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.bench import peers
 from optpair.bench.tasks import OUTPUTSCALE, Task
+from optpair.default import ACQUISITION
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
 from optpair.runtime import Stream
@@ -34,8 +35,8 @@ from optpair.space import Int, Space
 Model = Literal["known", "marginal", "map"]
 Point = Float[np.ndarray, " d"]
 
-DEFAULT = "optpair"
-NAMES = (DEFAULT, *REGISTRY, *CONTROLS, *peers.METHODS)
+OURS = "optpair"
+NAMES = (OURS, *REGISTRY, *CONTROLS, *peers.METHODS)
 
 
 class Method(Protocol):
@@ -96,7 +97,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
 def setup(text: str, task: Task, model: Model, settings: Mapping[str, Any]) -> Setup:
     """The method of that name at an experiment's settings, or at the library's own."""
     name, changed = parse(text)
-    if name == DEFAULT:
+    if name == OURS:
         model, settings = "marginal", {}
     # Nothing is compiled in the background: one thread a worker. It changes no result.
     own = {"initial": task.dimensions + 1, "ahead": False}
@@ -109,7 +110,7 @@ def make(chosen: Setup, task: Task) -> Method:
         return Control(task, chosen.name)
     if chosen.name in peers.METHODS:
         return Other(task, chosen.name, known=chosen.model == "known")
-    acquisition = "jes" if chosen.name == DEFAULT else chosen.name
+    acquisition = ACQUISITION if chosen.name == OURS else chosen.name
     return Search(task, acquisition, chosen.model, chosen.settings)
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from optpair.bench import analysis, claims, experiments, measures, overall, prose, tasks
 from optpair.bench import rows as module
 from optpair.bench.experiments import EXPERIMENTS, Experiment
-from optpair.bench.methods import DEFAULT
+from optpair.bench.methods import OURS
 from optpair.bench.rows import Row
 from optpair.bench.speed_report import PAPER_SECONDS
 
@@ -113,11 +113,11 @@ def _together(every: Mapping[str, list[Row]]) -> str:
     """
     rows = [row for name in experiments.SUMMED for row in every[name]]
     there = {row["method"] for row in rows}
-    reference = next((name for name in (DEFAULT, "jes") if name in there), None)
+    reference = next((name for name in (OURS, "jes") if name in there), None)
     if reference is None or len(overall.blocks(rows, reference, overall.BUDGETS[-1])) < 2:
         return ""
     text = "## All tasks together\n\n```sh\noptpair bench summary\n```\n\n"
-    if reference != DEFAULT:
+    if reference != OURS:
         text = text.replace("summary", f"summary --to {reference}")
         text += (
             "**What users get, `optpair`, was not run yet**: hyperparameters are known to the "

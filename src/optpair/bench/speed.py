@@ -25,6 +25,7 @@ from optpair.acquisition import NAMES
 from optpair.bench import limits, peers
 from optpair.bench.methods import unit_space
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
+from optpair.default import ACQUISITION
 from optpair.engine import padded_size
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
@@ -86,7 +87,8 @@ class Plan:
     sets: int | None = None
     pairs: int | None = None
     candidates: int | None = None
-    method: str = "jes"
+    method: str = ""
+    """Empty means the library's default or, in the paper's setting, `jes`."""
     beside: tuple[str, ...] = ()
     """Other acquisition functions, timed after `method` in the same way."""
     repeats: int = 20
@@ -97,6 +99,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beside", tuple(self.beside))
+        object.__setattr__(self, "method", self.method or ("jes" if self.paper else ACQUISITION))
         for method in self.methods:
             if method not in NAMES:
                 raise ValueError(f"method must be one of {', '.join(NAMES)}, not {method!r}")
@@ -191,9 +194,13 @@ def screening(plan: Plan) -> float:
     """Seconds of evaluating the acquisition function at the candidates of one ask, and no more."""
     task, settings = gp_sample(plan.dimensions), plan.settings
     posterior = gp.condition(
-        given_sets(task, settings.sets), *told(task, padded_size(plan.n)), kernel="matern52"
+        given_sets(task, settings.sets),
+        *told(task, padded_size(plan.n, plan.dimensions)),
+        kernel="matern52",
     )
-    alpha = acquisition.jes(posterior, pairs.sample(0, posterior, settings.pairs))
+    stars = pairs.sample(0, posterior, settings.pairs)
+    peak = plan.method == "jes-peak"
+    alpha = acquisition.jes_peak(posterior, stars) if peak else acquisition.jes(posterior, stars)
     X = task.generator("screening").uniform(size=(limits.candidates(settings), plan.dimensions))
     seconds = []
     for _ in range(WARM + plan.repeats):

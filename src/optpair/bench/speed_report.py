@@ -60,14 +60,14 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
     console.print(_title(plan), style="bold")
     least = {}
-    if not plan.paper and plan.method == "jes" and plan.n <= MOST_ROWS:
-        rows, sets = padded_size(plan.n), plan.settings.sets
+    if not plan.paper and plan.method in limits.KNOWN and plan.n <= MOST_ROWS:
+        rows, sets = padded_size(plan.n, plan.dimensions), plan.settings.sets
         rates, single = limits.measure(rows, sets), limits.measure(rows, sets, "float32")
-        least = limits.stages(plan.settings, plan.dimensions, plan.n, rates, single)
+        least = limits.stages(plan.settings, plan.method, plan.dimensions, plan.n, rates, single)
         report["limits"] = least
         report["screening"] = {
             "seconds": speed.screening(plan),
-            "limit": limits.screening(plan.settings, plan.dimensions, plan.n, rates),
+            "limit": limits.screening(plan.settings, plan.method, plan.dimensions, plan.n, rates),
         }
     console.print(stage_table(timings[0], least))
     if least:

@@ -31,6 +31,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
+from optpair.default import ACQUISITION
 from optpair.engine import Engine, State
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import LARGEST, Direction, Observations, Trial, check_noise_var
@@ -172,7 +173,7 @@ class JESSampler(BaseSampler):
         seed: int | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
         independent_sampler: BaseSampler | None = None,
-        acquisition: str = "jes",
+        acquisition: str = ACQUISITION,
         hyperparameters: Mode | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:

@@ -27,6 +27,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from optpair.default import ACQUISITION
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import LARGEST, Trial
 from optpair.integrations.folds import noise_of_means
@@ -108,7 +109,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         random_state: Any = None,
         error_score: Any = np.nan,
         return_train_score: bool = False,
-        acquisition: str = "jes",
+        acquisition: str = ACQUISITION,
         hyperparameters: Mode | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:

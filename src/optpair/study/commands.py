@@ -13,6 +13,7 @@ from optuna import Study
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
+from optpair.default import ACQUISITION
 from optpair.integrations.marks import BY_HAND, FAILED, NOISE_VAR, OUTPUT, mark, note
 from optpair.study import fleet, trials
 from optpair.study.config import StudyError, StudyFile
@@ -167,7 +168,7 @@ def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
 
 def _answering(file: StudyFile) -> JESSampler:
     """The study's sampler or, where it has no model, one that has."""
-    return engine_sampler(file, file.sampler if has_engine(file) else "jes")
+    return engine_sampler(file, file.sampler if has_engine(file) else ACQUISITION)
 
 
 def export(file: StudyFile) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from optpair.default import ACQUISITION
+
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
 
@@ -125,7 +127,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         evaluations=study.take("evaluations", "an int of at least 1", _is_count, 50),
         seed=study.take("seed", "an int of at least 0", lambda v: _is_count(v) or v == 0, 0),
         storage=_storage(study.take("storage", "a URL", _is_text, f"{SQLITE}{path.stem}.db"), path),
-        sampler=study.take("sampler", "a name, like 'jes' or 'sobol'", _is_text, "jes"),
+        sampler=study.take("sampler", "a name, like 'jes' or 'sobol'", _is_text, ACQUISITION),
         stale_after=float(study.take("stale_after", "finite seconds above 0", _is_positive, 60.0)),
         settings=settings,
         objective=None if objective is None else _objective(objective, space),
