@@ -33,7 +33,7 @@ from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain, noiseless_gain
 from optpair.cube import Cube
 from optpair.gp.posterior import Posterior
-from optpair.maximize import sobol, space_filling
+from optpair.maximize import screen, sobol, space_filling
 from optpair.pairs import OptimalPairs
 from optpair.runtime import Stream, compiled, double, make_key, pytree, static
 
@@ -114,7 +114,13 @@ def _gumbel(
     """
     X = jnp.concatenate([posterior.X, points])
     there = jnp.concatenate([posterior.mask, jnp.ones(len(points), dtype=bool)])
-    means, variance = posterior.moments(X)
+
+    def moments(block: Float[Array, "q D"]) -> Float[Array, "M F+1 q"]:
+        means, variance = posterior.moments(block)
+        return jnp.concatenate([means, variance[:, None]], 1)
+
+    both = screen(moments, X)
+    means, variance = both[:, :-1], both[:, -1]
     sd = jnp.sqrt(jnp.maximum(variance, SMALLEST * posterior.outputscale[:, None]))
     low, middle, high = jnp.moveaxis(_quantiles(means, sd[:, None], there), -1, 0)
     first, second, third = np.log(-np.log(QUARTILES))
