@@ -115,7 +115,7 @@ def _gumbel(
     X = jnp.concatenate([posterior.X, points])
     there = jnp.concatenate([posterior.mask, jnp.ones(len(points), dtype=bool)])
 
-    def moments(block: Float[Array, "q D"]) -> Float[Array, "M F+1 q"]:
+    def moments(block: Float[Array, "q D"]) -> Float[Array, "M rows q"]:
         means, variance = posterior.moments(block)
         return jnp.concatenate([means, variance[:, None]], 1)
 
