@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optpair import engine
 from optpair.engine import _fewer, _thinned, padded_size
-from optpair.gp.inference import MOST_ROWS
 from optpair.history import Observations
+from optpair.settings import Settings
 from shell_cases import jes, point
+
+MOST_ROWS = Settings().most_rows
 
 
 def test_padded_sizes_are_few_and_close() -> None:
@@ -32,7 +33,7 @@ def observations(n: int) -> Observations:
 @pytest.mark.parametrize("n", [1, MOST_ROWS, MOST_ROWS + 1, 2000])
 def test_hyperparameters_are_inferred_from_a_part_of_many(n: int) -> None:
     whole = observations(n)
-    part = _thinned(whole)
+    part = _thinned(whole, MOST_ROWS)
     if n <= MOST_ROWS:
         np.testing.assert_array_equal(part.y, whole.y)
     else:
@@ -46,7 +47,10 @@ def test_the_part_stays_from_one_trial_to_the_next() -> None:
     every = observations(2000)
     for n in range(1100, 1200):
         before, after = (
-            _thinned(replace(every, X=every.X[:k], y=every.y[:k], noise_var=every.noise_var[:k]))
+            _thinned(
+                replace(every, X=every.X[:k], y=every.y[:k], noise_var=every.noise_var[:k]),
+                MOST_ROWS,
+            )
             for k in (n, n + 1)
         )
         assert len(after.y) - len(before.y) in (0, 1)
@@ -54,7 +58,7 @@ def test_the_part_stays_from_one_trial_to_the_next() -> None:
 
 
 def test_fewer_sets_where_data_are_many() -> None:
-    assert [12 // _fewer(rows, 12) for rows in (32, 256, 320, 512, 1024, 4096)] == [
+    assert [12 // _fewer(rows, 12, MOST_ROWS) for rows in (32, 256, 320, 512, 1024, 4096)] == [
         12,
         12,
         6,
@@ -62,13 +66,12 @@ def test_fewer_sets_where_data_are_many() -> None:
         3,
         3,
     ]
-    assert _fewer(4096, 3) == _fewer(4096, 1) == 1
+    assert _fewer(4096, 3, MOST_ROWS) == _fewer(4096, 1, MOST_ROWS) == 1
 
 
-def test_asks_with_fewer_sets_have_as_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same study, with a limit that 40 observations exceed."""
-    monkeypatch.setattr(engine, "MOST_ROWS", 32)
-    optimizer = jes(seed=1, sets=6)
+def test_asks_with_fewer_sets_have_as_many_pairs() -> None:
+    """A study with a limit that 40 observations exceed."""
+    optimizer = jes(seed=1, sets=6, most_rows=32)
     rng = np.random.default_rng(0)
     for i in range(40):
         optimizer.tell(point(i), float(rng.normal()))

@@ -21,7 +21,7 @@ from optpair.gp.posterior import Hyperparameters, condition
 from optpair.gp.priors import Prior
 from optpair.runtime import pytree
 
-D, SIZE = 2, 16
+D, SIZE, MOST = 2, 16, 256
 RNG = np.random.default_rng(0)
 TOLD = RNG.uniform(0.0, 0.45, (6, D))
 FAILED = RNG.uniform(0.75, 1.0, (4, D))
@@ -37,7 +37,7 @@ def _float64() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def success() -> SuccessChance:
     with jax.enable_x64(True):
-        return fit_success(MODEL, TOLD, FAILED, SIZE)
+        return fit_success(MODEL, TOLD, FAILED, SIZE, MOST)
 
 
 def chance(success: SuccessChance, points: np.ndarray) -> np.ndarray:
@@ -89,9 +89,8 @@ def test_of_many_rows_a_part_says_what_the_hyperparameters_are(
         seen.append(some)
         return map_fit(some, model)
 
-    monkeypatch.setattr(failures, "MOST_ROWS", SIZE // 2)
     monkeypatch.setattr(failures, "map_fit", spy)
-    thinned = fit_success(MODEL, TOLD, FAILED, SIZE)
+    thinned = fit_success(MODEL, TOLD, FAILED, SIZE, SIZE // 2)
     assert [some.y.tolist() for some in seen] == [[0.0, 0.0, 0.0, -2.0, -2.0]]
     assert int(np.sum(thinned.labels.mask)) == len(TOLD) + len(FAILED)
     assert chance(thinned, FAILED).max() < 0.5 < chance(thinned, TOLD).min()
@@ -99,7 +98,7 @@ def test_of_many_rows_a_part_says_what_the_hyperparameters_are(
 
 def test_all_failed() -> None:
     """Nothing told at all: every failure lowers its surroundings, and far away stays above ½."""
-    alone = fit_success(MODEL, TOLD[:0], FAILED, SIZE)
+    alone = fit_success(MODEL, TOLD[:0], FAILED, SIZE, MOST)
     assert chance(alone, FAILED).max() < 0.5
     assert chance(alone, np.full((1, D), 1e4))[0] > 0.5
 
@@ -161,6 +160,6 @@ def test_averaged_mean() -> None:
     mean = posterior.predict(points)[0].mean(0)
     plain, worst = posterior_mean(posterior), jnp.asarray(-1.0)
     np.testing.assert_allclose(plain(points), mean, rtol=1e-10)
-    sure = fit_success(MODEL, TOLD, FAILED, SIZE)
+    sure = fit_success(MODEL, TOLD, FAILED, SIZE, MOST)
     expected = (mean + 1) * chance(sure, points) - 1
     np.testing.assert_allclose(weighted(plain, "worth", sure, worst)(points), expected, rtol=1e-8)

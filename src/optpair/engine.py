@@ -23,7 +23,7 @@ from optpair.cube import Cube
 from optpair.default import ACQUISITION
 from optpair.failures import SuccessChance, fit_success
 from optpair.gp import inference
-from optpair.gp.inference import MOST_ROWS, Chains, Mixing
+from optpair.gp.inference import Chains, Mixing
 from optpair.gp.likelihood import Data, Model, unpack
 from optpair.gp.mixture import Mixture
 from optpair.gp.paths import Draws
@@ -237,7 +237,7 @@ class Engine:
             return state
         with info.stage("hyperparameters"):
             scaling = Scaling.of(observations.y, self.settings.warp)
-            data = self._data(_thinned(observations), scaling)
+            data = self._data(_thinned(observations, self.settings.most_rows), scaling)
             if self.hyperparameters == "map":
                 start = None if state.theta is None else state.theta[0]
                 theta = inference.map_fit(data, self.model, start)[None]
@@ -269,7 +269,7 @@ class Engine:
             hypers, model = self.hyperparameters, self.model
             if not isinstance(hypers, Hyperparameters):
                 assert state.theta is not None
-                theta = state.theta[:: _fewer(size, len(state.theta))]
+                theta = state.theta[:: _fewer(size, len(state.theta), self.settings.most_rows)]
                 hypers = unpack(theta, model.prior)
             with one_blas_thread():
                 posterior = fit(
@@ -285,7 +285,8 @@ class Engine:
             return None
         with info.stage("failures"):
             size = self._size(observations)
-            return fit_success(self.model, observations.X, observations.failed, size)
+            most = self.settings.most_rows
+            return fit_success(self.model, observations.X, observations.failed, size, most)
 
     def sample(
         self,
@@ -400,12 +401,12 @@ class Engine:
         return padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)
 
 
-def _thinned(observations: Observations) -> Observations:
+def _thinned(observations: Observations, most: int) -> Observations:
     """What hyperparameters are inferred from: every observation or, of many, every k-th.
 
     Which ones hardly changes from one ask to the next, so that chains can be followed.
     """
-    keep = slice(None, None, -(-len(observations.y) // MOST_ROWS) or 1)
+    keep = slice(None, None, -(-len(observations.y) // most) or 1)
     return replace(
         observations,
         X=observations.X[keep],
@@ -416,12 +417,12 @@ def _thinned(observations: Observations) -> Observations:
     )
 
 
-def _fewer(rows: int, sets: int) -> int:
+def _fewer(rows: int, sets: int, most: int) -> int:
     """Every how many-th set is used: many data leave little doubt, and each set costs n³.
 
     At least three of them stay, or all.
     """
-    return max(1, min(-(-rows // MOST_ROWS), sets // 3))
+    return max(1, min(-(-rows // most), sets // 3))
 
 
 def _among(x: np.ndarray, rows: np.ndarray) -> bool:

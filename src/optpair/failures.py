@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from optpair.acquisition import Values
 from optpair.acquisition.base import Acquisition
 from optpair.acquisition.normal import log_ndtr
-from optpair.gp.inference import MOST_ROWS, map_fit
+from optpair.gp.inference import map_fit
 from optpair.gp.likelihood import Data, Model, unpack
 from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import Prior
@@ -44,17 +44,21 @@ class SuccessChance:
 
 
 def fit_success(
-    model: Model, told: Float[np.ndarray, "n D"], failed: Float[np.ndarray, "m D"], size: int
+    model: Model,
+    told: Float[np.ndarray, "n D"],
+    failed: Float[np.ndarray, "m D"],
+    size: int,
+    most: int,
 ) -> SuccessChance:
     """The chance of success, from the points of told and of failed trials.
 
-    Of many rows, every k-th says what the hyperparameters are.
+    Of more than `most` rows, every k-th says what the hyperparameters are.
     """
     X = np.concatenate([told, failed])
     labels = np.repeat([0.0, FAILED], [len(told), len(failed)])
     data = Data(X, labels, np.full(len(X), np.nan))
     model = model._replace(prior=Prior(mean_scale=0.0))
-    k = -(-len(X) // MOST_ROWS)
+    k = -(-len(X) // most)
     theta = map_fit(Data(*(rows[::k] for rows in data)), model)
     hypers = unpack(theta[None], model.prior)
     return SuccessChance(fit(hypers, *data, kernel=model.kernel, columns=model.columns, size=size))

@@ -33,6 +33,9 @@ class Settings:
     """Told trials between two updates of the hyperparameters."""
     moves: int = 2
     """Chains that an update moves by HMC, those that have waited longest first."""
+    most_rows: int = 256
+    """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from every
+    k-th, and fewer sets are used, at least three: each costs time up to its cube."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None

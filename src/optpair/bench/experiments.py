@@ -1,4 +1,4 @@
-"""The paper's experiments by name, and two of our own: tasks, methods, budgets and settings.
+"""The paper's experiments by name, and some of our own: tasks, methods, budgets and settings.
 
 Every method of a repetition begins with the same D + 1 uniform points and meets the same noise;
 budgets count the evaluations after them. Each repetition of a GP task draws a new function.
@@ -281,6 +281,18 @@ ALL = (
         "marginal",
         {},
         repetitions=10,
+    ),
+    Experiment(
+        "spared",
+        "What is spared beyond 256 trials: default settings, and without sparing",
+        "",
+        (Cell("gp4", 384, 0),),
+        ("optpair", "optpair:most_rows=4096"),
+        "marginal",
+        {},
+        repetitions=5,
+        kinds=("inference",),
+        notes=("The two are the same up to 256 observations.",),
     ),
     Experiment(
         "live",

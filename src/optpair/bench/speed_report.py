@@ -18,7 +18,6 @@ from optpair.bench.runs import versions
 from optpair.bench.speed import Plan, Timing
 from optpair.bench.tasks import OUTPUTSCALE, gp_sample
 from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
-from optpair.gp.inference import MOST_ROWS
 
 PAPER_SECONDS = {  # the paper's Table 1, on its authors' machine
     "jes": {2: 1.40, 4: 1.50, 6: 1.56},
@@ -60,7 +59,7 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
     console.print(_title(plan), style="bold")
     least = {}
-    if not plan.paper and plan.method in limits.KNOWN and plan.n <= MOST_ROWS:
+    if not plan.paper and plan.method in limits.KNOWN and plan.n <= plan.settings.most_rows:
         rows, sets = padded_size(plan.n, plan.dimensions), plan.settings.sets
         rates, single = limits.measure(rows, sets), limits.measure(rows, sets, "float32")
         least = limits.stages(plan.settings, plan.method, plan.dimensions, plan.n, rates, single)

@@ -24,7 +24,6 @@ from optpair.gp.priors import Prior
 from optpair.programs import one_blas_thread
 from optpair.runtime import Stream
 
-MOST_ROWS = 256  # of more data, hyperparameters are inferred from a part
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8
 LEAPFROGS = 12  # long trajectories: one of them nearly forgets where it started
