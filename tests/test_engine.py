@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optpair.engine import _fewer, _thinned, padded_size
+from optpair.engine import _fewer, _thinned, climb_steps, padded_size
 from optpair.history import Observations
 from optpair.settings import Settings
 from shell_cases import jes, point
@@ -23,6 +23,11 @@ def test_padded_sizes_are_few_and_close() -> None:
     assert many == few[1:]
     for n in range(1, 2049):
         assert n <= padded_size(n, 4) < max(1.25 * n + 64, 65)
+
+
+def test_climbs_are_longer_in_more_dimensions() -> None:
+    assert [climb_steps(Settings(), d) for d in (1, 2, 4, 5, 20)] == [10, 14, 22, 24, 24]
+    assert climb_steps(Settings(steps=7), 12) == 7
 
 
 def observations(n: int) -> Observations:

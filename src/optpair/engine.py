@@ -116,6 +116,11 @@ def padded_size(n: int, dimensions: int) -> int:
     return -(-n // step) * step
 
 
+def climb_steps(settings: Settings, dimensions: int) -> int:
+    """Steps of a climb: nearly all have arrived after these."""
+    return settings.steps or min(6 + 4 * dimensions, 24)
+
+
 def _power_below(n: int) -> int:
     """The largest power of two below n."""
     return 1 << max((n - 1).bit_length() - 1, 0)
@@ -312,7 +317,7 @@ class Engine:
                 search,
                 posterior,
                 self.cube,
-                steps=settings.steps,
+                steps=climb_steps(settings, self.cube.dimensions),
                 pairs=needs == "pairs",
             )
         with info.stage("pending"):
@@ -346,7 +351,7 @@ class Engine:
             self.cube,
             name=name,
             starts=settings.starts,
-            steps=settings.steps,
+            steps=climb_steps(settings, self.cube.dimensions),
         )
         return np.asarray(x), float(value)
 
@@ -359,7 +364,7 @@ class Engine:
             surrogate.worst,
             self.cube,
             starts=settings.starts,
-            steps=settings.steps,
+            steps=climb_steps(settings, self.cube.dimensions),
         )
         return _restored(np.asarray(x), means, variances, surrogate.scaling)
 

@@ -45,8 +45,8 @@ class Settings:
     """Space-filling points at which sample paths are screened."""
     starts: int = 4
     """Screened points from which the maximiser climbs."""
-    steps: int = 24
-    """Steps of a climb."""
+    steps: int | None = None
+    """Steps of a climb. None means 10 in one dimension, 4 more in each other, and 24 at most."""
     warp: bool = True
     """Whether values far below the median are compressed (see `optpair.scaling`)."""
     ahead: bool = True

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from optpair.acquisition.truncation import moment_matched_gain
-from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
+from optpair.engine import CANDIDATES_BESIDE_PAIRS, climb_steps, padded_size
 from optpair.gp import kernels
 from optpair.gp.inference import LEAPFROGS
 from optpair.gp.paths import cos_sin
@@ -96,7 +96,7 @@ def stages(
     `single` are the rates in single precision, in which paths are screened and climbed.
     """
     rows, M, P, d = padded_size(n, dimensions), settings.sets, settings.pairs, dimensions
-    F, steps = settings.features // 2, settings.steps + 1
+    F, steps = settings.features // 2, climb_steps(settings, d) + 1
 
     pairs_of_data = _gram(n / 2, n, d, rates)
     likelihood = pairs_of_data + n**3 / 3 * rates.factor
