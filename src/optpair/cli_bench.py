@@ -180,7 +180,7 @@ def summary(
 @bench.command()
 def figures(
     experiment: Annotated[
-        str, typer.Argument(help="An experiment, approximation, pictures, or all.")
+        str, typer.Argument(help="An experiment, together, approximation, or all.")
     ],
     rows: Rows = None,
     folder: Annotated[Path, typer.Option(help="Where the PNGs go.")] = Path("docs/figures"),

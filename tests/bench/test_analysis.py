@@ -173,6 +173,25 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     assert figures.repetitions(more, ["jes", "ei", "mes"]) == "3, JES 2"
 
 
+def test_other_libraries_beside_ours_task_by_task(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from optpair.bench import figures, overall
+
+    rows = [row("optpair", seed, 1, 0.1, task=task) for seed in (0, 1) for task in ("gp2", "gp4")]
+    assert figures.together(rows, "optpair", tmp_path) is None
+    rows += [row("optuna-gp", 0, 1, 0.3), row("optuna-gp", 1, 1, 0.5), row("botorch-jes", 0, 1, 1)]
+    path = figures.together(rows, "optpair", tmp_path)
+    assert path is not None
+    assert path.read_bytes().startswith(b"\x89PNG")
+    found = overall.blocks(rows, "optpair", 50)[:1]
+    axis = figures._forest(found, "optpair", 50).axes[0]
+    points = [line.get_xydata()[0][0] for line in axis.lines if line.get_marker() in ("o", "D")]
+    expected = np.log10([3, 5]).mean()
+    assert points == pytest.approx([expected, expected, 1, 1])
+    names = [text.get_text() for text in axis.get_yticklabels()]
+    assert names == ["GP 2-D", "mean of its tasks"]
+
+
 def test_other_libraries_are_dashed() -> None:
     pytest.importorskip("matplotlib")
     from optpair.bench import figures

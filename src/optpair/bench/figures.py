@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from optpair.bench import analysis, style
+from optpair.bench import analysis, overall, style
 from optpair.bench.experiments import Experiment, Kind
 from optpair.bench.rows import Row
 
@@ -83,6 +83,55 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=4 if columns > 1 else 3)
     figure.supxlabel(_caption(experiment, rows, kind, names, width=int(15 * width)), fontsize=8)
+    return figure
+
+
+def together(rows: Sequence[Row], reference: str, folder: Path) -> Path | None:
+    """Other libraries beside ours, a line a task; None where they share none."""
+    budget = overall.BUDGETS[-1]
+    found = [b.among([reference, *style.PEERS]) for b in overall.blocks(rows, reference, budget)]
+    found = [block for block in found if block.versus(reference)]
+    if not found:
+        return None
+    with style.look():
+        return style.save(_forest(found, reference, budget), folder / "together.png")
+
+
+def _forest(found: Sequence[overall.Block], reference: str, budget: int) -> Figure:
+    """Paired differences with two standard errors: each task, and all of them at the bottom."""
+    versus = [block.versus(reference) for block in found]
+    names = [name for name in style.PEERS if any(name in others for others in versus)]
+    labels = [analysis.task_label(block.task) for block in found]
+    figure, axis = plt.subplots(figsize=(style.WIDTH, 1.9 + 0.3 * len(found)))
+    mean_at = len(found) + 0.4
+    for name, offset in zip(names, np.linspace(-0.25, 0.25, len(names)), strict=True):
+        own = [(i, others[name]) for i, others in enumerate(versus) if name in others]
+        average = overall.Average.of([v.mean for _, v in own], [v.error for _, v in own])
+        look: dict[str, Any] = {"color": style.COLOURS[name], "linestyle": "none", "capsize": 0}
+        axis.errorbar(
+            [v.mean for _, v in own],
+            [i + offset for i, _ in own],
+            xerr=[2 * v.error if np.isfinite(v.error) else 0.0 for _, v in own],
+            marker="o",
+            markersize=4,
+            label=f"{analysis.label(name)} ({len(own)} tasks)",
+            **look,
+        )
+        spread = 2 * average.over_seeds if np.isfinite(average.over_seeds) else 0.0
+        axis.errorbar(
+            [average.mean], [mean_at + offset], xerr=[spread], marker="D", markersize=6, **look
+        )
+    axis.axvline(0, color=style.COLOURS[reference], linewidth=1.2)
+    axis.axhline(len(found) - 0.3, color=style.GREY, linewidth=0.6)
+    axis.set_yticks([*range(len(found)), mean_at], [*labels, "mean of its tasks"])
+    axis.set_ylim(mean_at + 0.5, -0.6)
+    axis.set_xlabel(f"log10 inference regret above that of {analysis.label(reference)}")
+    figure.legend(loc="outside upper center", ncols=4)
+    text = (
+        f"After {budget}·D evaluations, or at the end of shorter runs: paired on equal seeds, ± 2 "
+        f"standard errors. Right of the line {analysis.label(reference)} is better."
+    )
+    figure.supxlabel("\n".join(textwrap.wrap(text, int(15 * style.WIDTH))), fontsize=8)
     return figure
 
 

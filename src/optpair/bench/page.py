@@ -22,6 +22,7 @@ FIGURES = {
     "pairs": ("pairs-inference", "pairs-seconds"),
 }
 ALT = {
+    "together": "How far other libraries are above optpair in log10 inference regret, task by task",
     "pictures-densities": "A belief about a function of one variable, and p(x*), p(f*), p(x*, f*)",
     "pictures-conditioning": "The two steps of conditioning on an optimal pair, and their worth",
     "pictures-queries": "Where four methods looked on one GP sample",
@@ -47,6 +48,12 @@ def draw(name: str, given: Path | None, results: Path, folder: Path) -> Iterator
         yield sketches.approximation(folder)
     if name == "approximation":
         return
+    if name in ("together", "all"):
+        whole = figures.together(_summed(results), OURS, folder)
+        if whole is not None:
+            yield whole
+    if name == "together":
+        return
     for experiment in EXPERIMENTS.values() if name == "all" else [experiments.get(name)]:
         rows = rows_of(experiment, results, given)
         if experiment.name == "pictures":
@@ -59,12 +66,17 @@ def draw(name: str, given: Path | None, results: Path, folder: Path) -> Iterator
             yield from figures.draw(experiment, rows, folder)
 
 
+def _summed(results: Path) -> list[Row]:
+    """The rows of all experiments whose tasks are summed up."""
+    return [row for name in experiments.SUMMED for row in rows_of(EXPERIMENTS[name], results)]
+
+
 def write(out: Path, results: Path) -> None:
     """Write the page."""
     figures = out.parent / "figures"
     every = {experiment.name: rows_of(experiment, results) for experiment in EXPERIMENTS.values()}
     rest = {"runtime": _runtime(results / TABLE1), "approximation": _approximation(figures)}
-    parts = [prose.HEAD, _contents(every, rest), _together(every)]
+    parts = [prose.HEAD, _contents(every, rest), _together(every, figures)]
     parts += [_section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()]
     parts += rest.values()
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +118,7 @@ def _range(counts: list[int]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _together(every: Mapping[str, list[Row]]) -> str:
+def _together(every: Mapping[str, list[Row]], figures: Path) -> str:
     """All tasks together: beside what users get or, as long as that was not run, beside JES.
 
     Empty where there are not two tasks to sum up.
@@ -123,7 +135,8 @@ def _together(every: Mapping[str, list[Row]]) -> str:
             "**What users get, `optpair`, was not run yet**: hyperparameters are known to the "
             "methods below.\n\n"
         )
-    return text + overall.markdown(rows, reference)
+    image = _images(("together",), figures)
+    return text + overall.markdown(rows, reference) + (f"\n{image}\n" if image else "")
 
 
 def _section(experiment: Experiment, rows: Sequence[Row], figures: Path) -> str:
