@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optpair.engine import _fewer, _thinned, climb_steps, padded_size
+from optpair.engine import _fewer, _thinned, chain_moves, climb_steps, padded_size
 from optpair.history import Observations
 from optpair.settings import Settings
 from shell_cases import jes, point
@@ -28,6 +28,20 @@ def test_padded_sizes_are_few_and_close() -> None:
 def test_climbs_are_longer_in_more_dimensions() -> None:
     assert [climb_steps(Settings(), d) for d in (1, 2, 4, 5, 20)] == [10, 14, 22, 24, 24]
     assert climb_steps(Settings(steps=7), 12) == 7
+
+
+def test_chains_move_more_often_while_trials_are_few() -> None:
+    assert [chain_moves(Settings(), n) for n in (0, 1, 32, 50, 100, 192, 256)] == [
+        12,
+        12,
+        12,
+        7,
+        3,
+        2,
+        2,
+    ]
+    assert chain_moves(Settings(moves=5), 1) == 5
+    assert chain_moves(Settings(sets=1), 256) == 1
 
 
 def observations(n: int) -> Observations:

@@ -43,6 +43,7 @@ DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
+MOVED_ROWS = 384  # of all chains that an update moves
 COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose
 
 
@@ -114,6 +115,11 @@ def padded_size(n: int, dimensions: int) -> int:
         return SMALL_SIZE
     step = _power_below(n) // 4
     return -(-n // step) * step
+
+
+def chain_moves(settings: Settings, n: int) -> int:
+    """Chains that an update moves, of `settings.sets`: each costs up to n³."""
+    return settings.moves or min(max(MOVED_ROWS // max(n, 1), 2), settings.sets)
 
 
 def climb_steps(settings: Settings, dimensions: int) -> int:
@@ -257,11 +263,12 @@ class Engine:
         chains = state.chains and inference.rescale(
             state.chains, _shift(state.scaling, scaling), self.settings.prior
         )
+        moves = chain_moves(settings, len(data.y))
         if chains is None:
-            return inference.cold_start(stream, settings.sets, data, self.model, settings.moves)
+            return inference.cold_start(stream, settings.sets, data, self.model, moves)
         for i in range(min(n - state.told, 5)):  # catch up when many were told at once
             chains, mixing = inference.refresh(
-                stream.child(i), chains, data, model=self.model, moves=settings.moves
+                stream.child(i), chains, data, model=self.model, moves=moves
             )
         return chains, mixing
 

@@ -31,8 +31,9 @@ class Settings:
     """Space-filling trials told before the model is used; None means one more than parameters."""
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
-    moves: int = 2
-    """Chains that an update moves by HMC, those that have waited longest first."""
+    moves: int | None = None
+    """Chains that an update moves by HMC, those that have waited longest first. None means 384 over
+    the number of told trials, at least two: all, where there are few trials and they say most."""
     most_rows: int = 256
     """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from every
     k-th, and fewer sets are used, at least three: each costs time up to its cube."""

@@ -118,7 +118,7 @@ def test_limits_count_every_stage_and_grow_with_the_work() -> None:
     # Factorisations are cubic, kernels square: 200 rows against 100.
     assert 4 < large["condition"] / small["condition"] < 8
     assert 0 < limits.screening(Settings(), "jes", 6, 100, rates) < small["maximise"]
-    twice = limits.stages(Settings(moves=4), "jes", 6, 100, rates, rates)
+    twice = limits.stages(Settings(moves=6), "jes", 6, 100, rates, rates)
     assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
     # A known slope costs a row of products each, and changes nothing but the maximiser's work.
     peak = limits.stages(Settings(), "jes-peak", 6, 100, rates, rates)

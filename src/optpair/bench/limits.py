@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from optpair.acquisition.truncation import moment_matched_gain
-from optpair.engine import CANDIDATES_BESIDE_PAIRS, climb_steps, padded_size
+from optpair.engine import CANDIDATES_BESIDE_PAIRS, chain_moves, climb_steps, padded_size
 from optpair.gp import kernels
 from optpair.gp.inference import LEAPFROGS
 from optpair.gp.paths import cos_sin
@@ -102,7 +102,7 @@ def stages(
     likelihood = pairs_of_data + n**3 / 3 * rates.factor
     # The slope needs the matrix's inverse, and each pair of points once more.
     slope = pairs_of_data + n**3 * rates.factor + n**2 / 2 * d * rates.product
-    hyperparameters = M * likelihood + settings.moves * (LEAPFROGS + 1) * slope
+    hyperparameters = M * likelihood + chain_moves(settings, n) * (LEAPFROGS + 1) * slope
     condition = M * (pairs_of_data + 2 * n**3 / 3 * rates.factor)
 
     def path(paths: int, rates: Rates) -> float:
