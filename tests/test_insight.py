@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Float, Int, Optimizer, Space, insight
-from optpair.engine import Info
+from optpair.engine import POOLED, Info
 from optpair.gp.mixture import Mixture
 from optpair.optimizer import ANSWER, stream
 from shell_cases import SPACE, cheap, filled, jes, objective, point
@@ -35,6 +35,24 @@ def test_a_prediction_at_the_recommendation_is_the_recommendation(direction: str
     assert got.mean[1:] == pytest.approx(VALUES[:2], abs=0.1)
     assert np.all(got.low < got.mean)
     assert np.all(got.mean < got.high)
+
+
+def test_an_answer_is_worth_what_more_sets_say_of_it() -> None:
+    """Chains that move on: the ask's own sets say where, three rounds of them what it is worth."""
+    optimizer = filled(jes(sets=4), VALUES)
+    engine, key, state, surrogate, now = fitted(optimizer)
+    assert state.pooled is not None
+    assert state.theta is not None
+    assert len(state.pooled) == POOLED * len(state.theta) == 12
+    assert len(np.unique(state.pooled[:, 0])) > len(state.theta)
+    best = engine.recommend(key, optimizer._state, now)
+    own, _ = surrogate.posterior.predict(best.x[None])
+    more, _ = surrogate.predict(best.x[None])
+    assert more.shape == (12, 1)
+    assert best.mean == pytest.approx(surrogate.scaling.restore(more.mean(0))[0], rel=1e-9)
+    assert best.mean != pytest.approx(surrogate.scaling.restore(own.mean(0))[0], rel=1e-9)
+    assert optimizer._state.pooled is None  # an ask goes on from its own chains
+    assert fitted(filled(cheap(), VALUES))[2].pooled is None  # one set by its mode
 
 
 def test_predictions_of_many_points_are_those_of_each() -> None:

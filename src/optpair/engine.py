@@ -44,7 +44,8 @@ CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
 MOVED_ROWS = 384  # of all chains that an update moves
-COIN, HYPER, PATHS, SEARCH = range(4)  # one stream of randomness for each purpose
+POOLED = 3  # rounds of the chains that the worth of an answer is averaged over
+COIN, HYPER, PATHS, SEARCH, POOL = range(5)  # one stream of randomness for each purpose
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class State:
     scaling: Scaling | None = None
     theta: Float[np.ndarray, "M k"] | None = None
     chains: Chains | None = None
+    pooled: Float[np.ndarray, "A k"] | None = None  # more sets, of an answer
 
 
 @dataclass
@@ -82,6 +84,14 @@ class Surrogate(NamedTuple):
     success: SuccessChance | None
     worst: Array
     scaling: Scaling
+    pooled: Posterior | None = None
+    """Under more sets, where what a point is worth is the question, and not where to look."""
+
+    def predict(
+        self, X: Float[np.ndarray, "q D"]
+    ) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
+        """The sets' means and variances of the noiseless value, standardised."""
+        return (self.posterior if self.pooled is None else self.pooled).predict(X)
 
 
 class Best(NamedTuple):
@@ -189,17 +199,15 @@ class Engine:
     @double
     def recommend(self, stream: Stream, state: State, observations: Observations) -> Best:
         """The best predicted point."""
-        state = self.refresh(stream.child(HYPER), state, observations, Info())
-        return self._best(stream.child(SEARCH), self.condition(state, observations, Info()))
+        return self._best(stream.child(SEARCH), self.answering(stream, state, observations)[1])
 
     @double
     def best_tried(
         self, stream: Stream, state: State, observations: Observations
     ) -> tuple[int, Best]:
         """The observation with the best predicted value: its row, and what is believed there."""
-        state = self.refresh(stream.child(HYPER), state, observations, Info())
-        surrogate = self.condition(state, observations, Info())
-        means, variances = surrogate.posterior.predict(np.asarray(surrogate.posterior.X))
+        _, surrogate = self.answering(stream, state, observations)
+        means, variances = surrogate.predict(np.asarray(surrogate.posterior.X))
         row = int(np.argmax(means.mean(axis=0)[: len(observations.y)]))
         x = observations.X[row]
         return row, _restored(x, means[:, row], variances[:, row], surrogate.scaling)
@@ -207,8 +215,8 @@ class Engine:
     @double
     def belief(self, stream: Stream, state: State, observations: Observations) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
-        state = self.refresh(stream.child(HYPER), state, observations, Info())
-        return self.believe(stream, self.condition(state, observations, Info()), observations)
+        _, surrogate = self.answering(stream, state, observations)
+        return self.believe(stream, surrogate, observations)
 
     def believe(self, stream: Stream, surrogate: Surrogate, observations: Observations) -> Pairs:
         """The belief of a model that is there already."""
@@ -272,25 +280,63 @@ class Engine:
             )
         return chains, mixing
 
+    def answering(
+        self, stream: Stream, state: State, observations: Observations
+    ) -> tuple[State, Surrogate]:
+        """The model of an answer, and its state.
+
+        Twelve sets are few for the ends of an interval: the chains move on, and where they have
+        been is pooled.
+        """
+        state = self.refresh(stream.child(HYPER), state, observations, Info())
+        if state.chains is not None:
+            state = replace(state, pooled=self._pool(stream.child(POOL), state, observations))
+        return state, self.condition(state, observations, Info())
+
+    def _pool(
+        self, stream: Stream, state: State, observations: Observations
+    ) -> Float[np.ndarray, "A k"]:
+        """Where the chains are after each of a few more rounds."""
+        assert state.scaling is not None
+        assert state.chains is not None
+        data = self._data(_thinned(observations, self.settings.most_rows), state.scaling)
+        moves = min(4 * chain_moves(self.settings, len(data.y)), self.settings.sets)
+        chains, seen = state.chains, []
+        for i in range(POOLED):
+            chains, _ = inference.refresh(
+                stream.child(i), chains, data, model=self.model, moves=moves
+            )
+            seen.append(chains.position)
+        return np.concatenate(seen)
+
     def condition(self, state: State, observations: Observations, info: Info) -> Surrogate:
         """The posterior, and the chance of success where something failed."""
         scaling = state.scaling
         assert scaling is not None
         data, size = self._data(observations, scaling), self._size(observations)
+        posterior = self._posterior(state.theta, data, size, info)
+        success = self._success(observations, info)
+        more = state.pooled
+        pooled = None if more is None else self._posterior(more, data, size, info)
+        return Surrogate(posterior, success, np.min(data.y, initial=np.inf), scaling, pooled)
+
+    def _posterior(
+        self, theta: Float[np.ndarray, "M k"] | None, data: Data, size: int, info: Info
+    ) -> Posterior:
+        """Under the sets θ or, where they are known, the given hyperparameters."""
         with info.stage("condition"):
             hypers, model = self.hyperparameters, self.model
             if not isinstance(hypers, Hyperparameters):
-                assert state.theta is not None
-                theta = state.theta[:: _fewer(size, len(state.theta), self.settings.most_rows)]
-                hypers = unpack(theta, model.prior)
+                assert theta is not None
+                some = theta[:: _fewer(size, len(theta), self.settings.most_rows)]
+                hypers = unpack(some, model.prior)
             with one_blas_thread():
                 posterior = fit(
                     hypers, *data, kernel=model.kernel, columns=model.columns, size=size
                 )
             check_factor(posterior)
             info.jitter = max(info.jitter, float(np.max(np.asarray(posterior.jitter))))
-        success = self._success(observations, info)
-        return Surrogate(posterior, success, np.min(data.y, initial=np.inf), scaling)
+        return posterior
 
     def _success(self, observations: Observations, info: Info) -> SuccessChance | None:
         if len(observations.failed) == 0:
@@ -373,7 +419,11 @@ class Engine:
             starts=settings.starts,
             steps=climb_steps(settings, self.cube.dimensions),
         )
-        return _restored(np.asarray(x), means, variances, surrogate.scaling)
+        there = np.asarray(x)
+        if surrogate.pooled is None:
+            return _restored(there, means, variances, surrogate.scaling)
+        more = surrogate.predict(there[None])
+        return _restored(there, more[0][:, 0], more[1][:, 0], surrogate.scaling)
 
     def _search(self, stream: Stream, *, pairs: bool) -> Search:
         default = CANDIDATES_BESIDE_PAIRS if pairs else CANDIDATES

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from scipy.special import ndtr, ndtri
 
 from optpair.cube import Cube
-from optpair.engine import CONFIDENCE, HYPER, Engine, Info, Pairs, State, Surrogate
+from optpair.engine import CONFIDENCE, Engine, Info, Pairs, State, Surrogate
 from optpair.gp.kernels import correlation
 from optpair.gp.mixture import TINY
 from optpair.gp.posterior import Posterior
@@ -60,8 +60,7 @@ def fitted(
     engine: Engine, stream: Stream, state: State, observations: Observations
 ) -> tuple[State, Surrogate]:
     """The model that `recommend` and `belief` use, given the same stream, and its state."""
-    state = engine.refresh(stream.child(HYPER), state, observations, Info())
-    return state, engine.condition(state, observations, Info())
+    return engine.answering(stream, state, observations)
 
 
 @double
@@ -88,7 +87,7 @@ def _moments(
     surrogate: Surrogate, X: Float[np.ndarray, "q D"]
 ) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
     """The sets' means and variances, a block of points at a time."""
-    found = [surrogate.posterior.predict(block) for block in _blocks(X)]
+    found = [surrogate.predict(block) for block in _blocks(X)]
     means, variances = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
     return means[:, : len(X)], variances[:, : len(X)]
 
