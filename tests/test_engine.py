@@ -16,13 +16,13 @@ MOST_ROWS = Settings().most_rows
 
 
 def test_padded_sizes_are_few_and_close() -> None:
-    few, many = (sorted({padded_size(n, d) for n in range(1, 2049)}) for d in (4, 5))
+    few, many = (sorted({padded_size(n, d) for n in range(1, 2049)}) for d in (8, 9))
     assert few[:4] == [64, 128, 160, 192]
     assert few[-1] == 2048
     assert len(few) == 18
     assert many == few[1:]
     for n in range(1, 2049):
-        assert n <= padded_size(n, 4) < max(1.25 * n + 64, 65)
+        assert n <= padded_size(n, 8) < max(1.25 * n + 64, 65)
 
 
 def test_climbs_are_longer_in_more_dimensions() -> None:

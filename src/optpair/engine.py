@@ -38,7 +38,7 @@ from optpair.settings import Settings
 from optpair.stages import Sampled
 
 SMALLEST_SIZE, SMALL_SIZE = 64, 128
-FEW_DIMENSIONS = 4
+FEW_DIMENSIONS = 8
 DESIGN_POINTS = 1024
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
