@@ -33,6 +33,7 @@ from optpair.settings import Settings
 
 WARM = 2  # asks that compile and are not counted
 PAPER_SETS = 10
+STUDY_ROUNDS = 3
 
 _COLD = """
 import sys, time
@@ -256,17 +257,21 @@ def cold(plan: Plan, *, empty_cache: bool) -> dict[str, float]:
 
 
 def studies(plan: Plan) -> dict[str, float]:
-    """Seconds of whole studies of instant evaluations, each in a new process, imports included."""
+    """Seconds of whole studies of instant evaluations, each in a new process, imports included.
+
+    The medians of three rounds, in which everyone has a turn: other work on the machine is shared.
+    """
     runs = {"optpair": (_STUDY, False), "optpair, empty cache": (_STUDY, True)}
     if plan.peers and not peers.missing():
         runs["Optuna GPSampler"] = (_OPTUNA_STUDY, False)
     in_new_process(_STUDY, plan, empty_cache=False)  # fills the cache
-    seconds = {}
-    for name, (script, empty) in runs.items():
-        begin = time.perf_counter()
-        in_new_process(script, plan, empty_cache=empty)
-        seconds[name] = time.perf_counter() - begin
-    return seconds
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(STUDY_ROUNDS):
+        for name, (script, empty) in runs.items():
+            begin = time.perf_counter()
+            in_new_process(script, plan, empty_cache=empty)
+            seconds[name].append(time.perf_counter() - begin)
+    return {name: float(np.median(taken)) for name, taken in seconds.items()}
 
 
 def peer(entry: peers.Entry, plan: Plan) -> Timing:
