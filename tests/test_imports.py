@@ -12,6 +12,7 @@ import optpair
 ROOT = Path(optpair.__file__).parent
 
 FLOW = (
+    "default",
     "programs",
     "runtime",
     "cube",
