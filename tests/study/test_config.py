@@ -61,7 +61,12 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
     file = load(write(tmp_path, "[objective]\npython = 'mine:f'\n" + SPACE))
     assert file.name == "tune"
     assert file.storage == f"sqlite:///{tmp_path}/tune.db"
-    assert (file.direction, file.evaluations, file.seed, file.sampler) == ("minimize", 50, 0, "jes-peak")
+    assert (file.direction, file.evaluations, file.seed, file.sampler) == (
+        "minimize",
+        50,
+        0,
+        "jes-peak",
+    )
     assert file.objective == Function("mine", "f")
     assert load(write(tmp_path, SPACE)).objective is None
 
