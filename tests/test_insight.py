@@ -51,6 +51,12 @@ def test_an_answer_is_worth_what_more_sets_say_of_it() -> None:
     assert more.shape == (12, 1)
     assert best.mean == pytest.approx(surrogate.scaling.restore(more.mean(0))[0], rel=1e-9)
     assert best.mean != pytest.approx(surrogate.scaling.restore(own.mean(0))[0], rel=1e-9)
+    pairs = engine.belief(key, optimizer._state, now)
+    assert pairs.best.mean == best.mean
+    # f* were drawn under the ask's own sets: what may be won is the difference to their mean.
+    left = np.mean(pairs.f) - surrogate.scaling.restore(own.mean(0))[0]
+    assert pairs.gap == pytest.approx(max(left, 0.0), rel=1e-6, abs=1e-9)
+    assert pairs.gap > 0
     assert optimizer._state.pooled is None  # an ask goes on from its own chains
     assert fitted(filled(cheap(), VALUES))[2].pooled is None  # one set by its mode
 

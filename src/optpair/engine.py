@@ -199,7 +199,8 @@ class Engine:
     @double
     def recommend(self, stream: Stream, state: State, observations: Observations) -> Best:
         """The best predicted point."""
-        return self._best(stream.child(SEARCH), self.answering(stream, state, observations)[1])
+        _, surrogate = self.answering(stream, state, observations)
+        return self._worth(self._best(stream.child(SEARCH), surrogate), surrogate)
 
     @double
     def best_tried(
@@ -227,7 +228,7 @@ class Engine:
         f = surrogate.scaling.restore(np.asarray(sampled.stars.f).reshape(-1))
         x = np.asarray(sampled.stars.x).reshape(-1, self.cube.dimensions)
         gap = max(float(np.mean(f / 2 - best.mean / 2)) * 2, 0.0)  # halves cannot overflow
-        return Pairs(best, x, f, max(gain, 0.0), gap)
+        return Pairs(self._worth(best, surrogate), x, f, max(gain, 0.0), gap)
 
     @double
     def rehearse(self, rows: int, recommend: bool = True) -> None:
@@ -419,11 +420,14 @@ class Engine:
             starts=settings.starts,
             steps=climb_steps(settings, self.cube.dimensions),
         )
-        there = np.asarray(x)
+        return _restored(np.asarray(x), means, variances, surrogate.scaling)
+
+    def _worth(self, best: Best, surrogate: Surrogate) -> Best:
+        """The same point, with what the sets of an answer say of it."""
         if surrogate.pooled is None:
-            return _restored(there, means, variances, surrogate.scaling)
-        more = surrogate.predict(there[None])
-        return _restored(there, more[0][:, 0], more[1][:, 0], surrogate.scaling)
+            return best
+        means, variances = surrogate.predict(best.x[None])
+        return _restored(best.x, means[:, 0], variances[:, 0], surrogate.scaling)
 
     def _search(self, stream: Stream, *, pairs: bool) -> Search:
         default = CANDIDATES_BESIDE_PAIRS if pairs else CANDIDATES
