@@ -21,6 +21,7 @@ FLOW = (
     "scaling",
     "gp",
     "settings",
+    "effort",
     "maximize",
     "pairs",
     "acquisition",

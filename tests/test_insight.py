@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Float, Int, Optimizer, Space, insight
-from optpair.engine import POOLED, Info
+from optpair.effort import POOLED
+from optpair.engine import Info
 from optpair.gp.mixture import Mixture
 from optpair.optimizer import ANSWER, stream
 from shell_cases import SPACE, cheap, filled, jes, objective, point

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from optpair import stages
+from optpair import effort, stages
 from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube import Cube
 from optpair.default import ACQUISITION
@@ -37,14 +37,9 @@ from optpair.scaling import Scaling
 from optpair.settings import Settings
 from optpair.stages import Sampled
 
-SMALLEST_SIZE, SMALL_SIZE = 64, 128
-FEW_DIMENSIONS = 8
 DESIGN_POINTS = 1024
-CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
-MOVED_ROWS = 384  # of all chains that an update moves
-POOLED = 3  # rounds of the chains that the worth of an answer is averaged over
 COIN, HYPER, PATHS, SEARCH, POOL = range(5)  # one stream of randomness for each purpose
 
 
@@ -111,35 +106,6 @@ class Pairs(NamedTuple):
     f: Float[np.ndarray, " L"]
     next_gain: float
     gap: float
-
-
-def padded_size(n: int, dimensions: int) -> int:
-    """The number of rows that n observations are padded to: 64, 128, then an eighth or so more.
-
-    Few sizes, as each is compiled; but what is done with them costs up to their square. Where there
-    are many dimensions 64 is left out, as a search of them is soon past it.
-    """
-    if n <= SMALLEST_SIZE and dimensions <= FEW_DIMENSIONS:
-        return SMALLEST_SIZE
-    if n <= SMALL_SIZE:
-        return SMALL_SIZE
-    step = _power_below(n) // 4
-    return -(-n // step) * step
-
-
-def chain_moves(settings: Settings, n: int) -> int:
-    """Chains that an update moves, of `settings.sets`: each costs up to n³."""
-    return settings.moves or min(max(MOVED_ROWS // max(n, 1), 2), settings.sets)
-
-
-def climb_steps(settings: Settings, dimensions: int) -> int:
-    """Steps of a climb: nearly all have arrived after these."""
-    return settings.steps or min(6 + 4 * dimensions, 24)
-
-
-def _power_below(n: int) -> int:
-    """The largest power of two below n."""
-    return 1 << max((n - 1).bit_length() - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -257,7 +223,7 @@ class Engine:
             return state
         with info.stage("hyperparameters"):
             scaling = Scaling.of(observations.y, self.settings.warp)
-            data = self._data(_thinned(observations, self.settings.most_rows), scaling)
+            data = self._data(effort.thinned(observations, self.settings.most_rows), scaling)
             if self.hyperparameters == "map":
                 start = None if state.theta is None else state.theta[0]
                 theta = inference.map_fit(data, self.model, start)[None]
@@ -272,7 +238,7 @@ class Engine:
         chains = state.chains and inference.rescale(
             state.chains, _shift(state.scaling, scaling), self.settings.prior
         )
-        moves = chain_moves(settings, len(data.y))
+        moves = effort.chain_moves(settings, len(data.y))
         if chains is None:
             return inference.cold_start(stream, settings.sets, data, self.model, moves)
         for i in range(min(n - state.told, 5)):  # catch up when many were told at once
@@ -300,10 +266,10 @@ class Engine:
         """Where the chains are after each of a few more rounds."""
         assert state.scaling is not None
         assert state.chains is not None
-        data = self._data(_thinned(observations, self.settings.most_rows), state.scaling)
-        moves = min(4 * chain_moves(self.settings, len(data.y)), self.settings.sets)
+        data = self._data(effort.thinned(observations, self.settings.most_rows), state.scaling)
+        moves = min(4 * effort.chain_moves(self.settings, len(data.y)), self.settings.sets)
         chains, seen = state.chains, []
-        for i in range(POOLED):
+        for i in range(effort.POOLED):
             chains, _ = inference.refresh(
                 stream.child(i), chains, data, model=self.model, moves=moves
             )
@@ -329,7 +295,7 @@ class Engine:
             hypers, model = self.hyperparameters, self.model
             if not isinstance(hypers, Hyperparameters):
                 assert theta is not None
-                some = theta[:: _fewer(size, len(theta), self.settings.most_rows)]
+                some = theta[:: effort.set_stride(size, len(theta), self.settings.most_rows)]
                 hypers = unpack(some, model.prior)
             with one_blas_thread():
                 posterior = fit(
@@ -371,7 +337,7 @@ class Engine:
                 search,
                 posterior,
                 self.cube,
-                steps=climb_steps(settings, self.cube.dimensions),
+                steps=effort.climb_steps(settings, self.cube.dimensions),
                 pairs=needs == "pairs",
             )
         with info.stage("pending"):
@@ -405,7 +371,7 @@ class Engine:
             self.cube,
             name=name,
             starts=settings.starts,
-            steps=climb_steps(settings, self.cube.dimensions),
+            steps=effort.climb_steps(settings, self.cube.dimensions),
         )
         return np.asarray(x), float(value)
 
@@ -418,7 +384,7 @@ class Engine:
             surrogate.worst,
             self.cube,
             starts=settings.starts,
-            steps=climb_steps(settings, self.cube.dimensions),
+            steps=effort.climb_steps(settings, self.cube.dimensions),
         )
         return _restored(np.asarray(x), means, variances, surrogate.scaling)
 
@@ -430,8 +396,7 @@ class Engine:
         return _restored(best.x, means[:, 0], variances[:, 0], surrogate.scaling)
 
     def _search(self, stream: Stream, *, pairs: bool) -> Search:
-        default = CANDIDATES_BESIDE_PAIRS if pairs else CANDIDATES
-        return Search.of(stream, self.cube, self.settings.candidates or default, ANCHORS)
+        return Search.of(stream, self.cube, effort.screened(self.settings, pairs=pairs), ANCHORS)
 
     def _design(
         self, stream: Stream, observations: Observations, asked: int
@@ -464,31 +429,7 @@ class Engine:
     def _size(self, observations: Observations) -> int:
         """The rows that observations are padded to, with room for what is pending or failed."""
         more = max(len(observations.pending), len(observations.failed))
-        return padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)
-
-
-def _thinned(observations: Observations, most: int) -> Observations:
-    """What hyperparameters are inferred from: every observation or, of many, every k-th.
-
-    Which ones hardly changes from one ask to the next, so that chains can be followed.
-    """
-    keep = slice(None, None, -(-len(observations.y) // most) or 1)
-    return replace(
-        observations,
-        X=observations.X[keep],
-        y=observations.y[keep],
-        noise_var=observations.noise_var[keep],
-        pending=observations.pending[:0],
-        failed=observations.failed[:0],
-    )
-
-
-def _fewer(rows: int, sets: int, most: int) -> int:
-    """Every how many-th set is used: many data leave little doubt, and each set costs n³.
-
-    At least three of them stay, or all.
-    """
-    return max(1, min(-(-rows // most), sets // 3))
+        return effort.padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)
 
 
 def _among(x: np.ndarray, rows: np.ndarray) -> bool:

@@ -17,7 +17,8 @@ from jaxtyping import Float
 from optpair import insight, report, saving
 from optpair.acquisition import NAMES
 from optpair.default import ACQUISITION
-from optpair.engine import Best, Engine, Info, Pairs, State, padded_size
+from optpair.effort import padded_size, size_ahead
+from optpair.engine import Best, Engine, Info, Pairs, State
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
 from optpair.history import State as TrialState
@@ -27,7 +28,6 @@ from optpair.settings import Settings
 from optpair.space import Space
 
 DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
-AHEAD = 16  # trials before a padded size is needed: time to compile it
 
 Mode = Literal["marginal", "map"]
 Decode = Callable[[np.ndarray], Mapping[str, Any]]
@@ -218,19 +218,16 @@ class Optimizer:
     def _compile_now(self) -> None:
         """Have what this ask needs compiled, two programs at a time, while its chains start."""
         told = self._history.count("told")
-        rows = self._rows(told + self._history.count("pending"))
+        rows = padded_size(told + self._history.count("pending"), self._engine.cube.dimensions)
         if told >= self._engine.initial and rows not in self._compiled:
             self._compiled.add(rows)
             work = functools.partial(self._engine.rehearse, rows, recommend=False)
             rehearse(work, beside=2)
 
-    def _rows(self, n: int) -> int:
-        return padded_size(n, self._engine.cube.dimensions)
-
     def _compile_ahead(self) -> None:
         """While the trial runs: have the next padded size compiled before it is needed."""
-        soon = self._history.count("told") + self._history.count("pending") + AHEAD
-        rows = self._rows(max(soon, self._engine.initial))
+        n = self._history.count("told") + self._history.count("pending")
+        rows = size_ahead(n, self._engine.initial, self._engine.cube.dimensions)
         busy = self._compiling is not None and self._compiling.is_alive()
         if self._engine.settings.ahead and rows not in self._compiled and not busy:
             self._compiled.add(rows)

@@ -33,6 +33,8 @@ R = TypeVar("R")
 
 # Faster to compile, and as fast to run: the time is in matrix products and vector loops.
 OPTIONS = {"xla_backend_optimization_level": 1}
+# Half the time to compile; loops of elementary functions are slower then.
+PLAIN = OPTIONS | {"xla_cpu_use_fusion_emitters": False}
 MOST_FILES = 400  # programs on disk; the oldest go first
 
 
@@ -126,7 +128,10 @@ class _Outline(NamedTuple):
 class Program(Generic[P, R]):
     """A function whose compiled forms, one for each shape of its arguments, are kept on disk."""
 
-    def __init__(self, function: Callable[P, R], static: tuple[str, ...]) -> None:
+    def __init__(
+        self, function: Callable[P, R], static: tuple[str, ...], plain: bool = False
+    ) -> None:
+        self._options = PLAIN if plain else OPTIONS
         self._jit = jax.jit(function, static_argnames=static)
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._parameters = tuple(inspect.signature(function).parameters)
@@ -202,7 +207,7 @@ class Program(Generic[P, R]):
             with self._giving_up(key, form), jax.enable_x64(wide):
                 made = None if kept is None else _loaded(*kept, jax.tree.structure(((), arrays)))
                 new = made is None
-                made = made or _Form(_compile(trace()[1]), result)
+                made = made or _Form(_compile(trace()[1], self._options), result)
                 form.set_result(made)
             if new and path is not None:
                 _keep(path, made)
@@ -240,11 +245,11 @@ class Program(Generic[P, R]):
         return folder / "programs" / f"{self._name}-{digest[:32]}"
 
 
-def _compile(lowered: Any) -> Any:
-    """Compiled with our options, where this XLA knows them."""
+def _compile(lowered: Any, options: dict[str, Any]) -> Any:
+    """Compiled with these options, where this XLA knows them."""
     if jax.default_backend() == "cpu":
         with contextlib.suppress(jax.errors.JaxRuntimeError):
-            return lowered.compile(compiler_options=OPTIONS)
+            return lowered.compile(compiler_options=options)
     return lowered.compile()
 
 

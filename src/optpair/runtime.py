@@ -77,11 +77,14 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
     return inner
 
 
-def compiled(*static: str) -> Callable[[Callable[P, R]], Program[P, R]]:
-    """Compile a function on its first call; `static` names arguments that are compiled in."""
+def compiled(*static: str, plain: bool = False) -> Callable[[Callable[P, R]], Program[P, R]]:
+    """Compile a function on its first call; `static` names arguments that are compiled in.
+
+    A `plain` one compiles in half the time, and runs a little slower.
+    """
 
     def wrap(function: Callable[P, R]) -> Program[P, R]:
-        return Program(function, static)
+        return Program(function, static, plain)
 
     return wrap
 

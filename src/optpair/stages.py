@@ -73,7 +73,7 @@ def fantasise(
     return grown
 
 
-@compiled("starts", "steps", "name")
+@compiled("starts", "steps", "name", plain=True)
 def choose(
     words: Numbers,
     search: Search,
@@ -99,7 +99,7 @@ def choose(
     return maximize(acquisition, cube, candidates, starts=starts, steps=steps)
 
 
-@compiled("starts", "steps")
+@compiled("starts", "steps", plain=True)
 def best_mean(
     search: Search,
     posterior: Posterior,

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from optpair.bench import cores, limits, peers, speed, speed_report, tasks
-from optpair.engine import padded_size
+from optpair.effort import padded_size
 from optpair.settings import Settings
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from optpair.acquisition.truncation import moment_matched_gain
-from optpair.engine import CANDIDATES_BESIDE_PAIRS, chain_moves, climb_steps, padded_size
+from optpair.effort import chain_moves, climb_steps, padded_size, screened
 from optpair.gp import kernels
 from optpair.gp.inference import LEAPFROGS
 from optpair.gp.paths import cos_sin
@@ -111,9 +111,9 @@ def stages(
         sums = paths * (2 * F + rows) * rates.product
         return features + sums + _gram(1, rows, d, rates)
 
-    screened = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
+    points = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
     climbs = 2 * P * (2 * GROUPS * steps * path(1, single) + (ENDING + 1) * path(1, rates))
-    pairs = M * (screened * path(P, single) + rows * path(P, rates) + climbs)
+    pairs = M * (points * path(P, single) + rows * path(P, rates) + climbs)
     maximise = screening(settings, method, d, n, rates)
     maximise += 2 * settings.starts * steps * _gains(settings, method, d, rows, rates)
     return {
@@ -133,7 +133,7 @@ def screening(settings: Settings, method: str, dimensions: int, n: int, rates: R
 
 def candidates(settings: Settings) -> int:
     """Points at which an ask screens the acquisition function."""
-    asked = settings.candidates or CANDIDATES_BESIDE_PAIRS
+    asked = screened(settings, pairs=True)
     return asked + max(asked // 4, ANCHORS) + settings.sets * settings.pairs
 
 

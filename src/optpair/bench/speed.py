@@ -26,7 +26,7 @@ from optpair.bench import limits, peers
 from optpair.bench.methods import unit_space
 from optpair.bench.tasks import OUTPUTSCALE, Task, gp_sample
 from optpair.default import ACQUISITION
-from optpair.engine import padded_size
+from optpair.effort import padded_size
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
 from optpair.settings import Settings

@@ -17,7 +17,7 @@ from optpair.bench import cores, limits, peers, speed
 from optpair.bench.runs import versions
 from optpair.bench.speed import Plan, Timing
 from optpair.bench.tasks import OUTPUTSCALE, gp_sample
-from optpair.engine import CANDIDATES_BESIDE_PAIRS, padded_size
+from optpair.effort import padded_size, screened
 
 PAPER_SECONDS = {  # the paper's Table 1, on its authors' machine
     "jes": {2: 1.40, 4: 1.50, 6: 1.56},
@@ -94,7 +94,7 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
 def _title(plan: Plan) -> str:
     s, count = plan.settings, len(cores.available())
     model = "given" if plan.paper else "sampled"
-    candidates = s.candidates or CANDIDATES_BESIDE_PAIRS
+    candidates = screened(s, pairs=True)
     return (
         f"{plan.dimensions}-D, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
         f"{candidates} candidates, {_count(s.starts, 'start')}, {_count(count, 'core')}"

@@ -1,4 +1,4 @@
-"""Sizes, and what is spared where there are many observations."""
+"""How much work a step gets, and what is spared where there are many observations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optpair.engine import _fewer, _thinned, chain_moves, climb_steps, padded_size
+from optpair.effort import chain_moves, climb_steps, padded_size, set_stride, size_ahead, thinned
 from optpair.history import Observations
 from optpair.settings import Settings
 from shell_cases import jes, point
@@ -23,6 +23,13 @@ def test_padded_sizes_are_few_and_close() -> None:
     assert many == few[1:]
     for n in range(1, 2049):
         assert n <= padded_size(n, 8) < max(1.25 * n + 64, 65)
+
+
+def test_the_next_size_is_begun_in_time() -> None:
+    sizes = [size_ahead(n, 7, 6) for n in range(200)]
+    assert [n for n in range(1, 200) if sizes[n] > sizes[n - 1]] == [17, 113, 145, 177]
+    assert set(sizes) == {64, 128, 160, 192, 224}
+    assert size_ahead(0, 100, 6) == 128
 
 
 def test_climbs_are_longer_in_more_dimensions() -> None:
@@ -52,7 +59,7 @@ def observations(n: int) -> Observations:
 @pytest.mark.parametrize("n", [1, MOST_ROWS, MOST_ROWS + 1, 2000])
 def test_hyperparameters_are_inferred_from_a_part_of_many(n: int) -> None:
     whole = observations(n)
-    part = _thinned(whole, MOST_ROWS)
+    part = thinned(whole, MOST_ROWS)
     if n <= MOST_ROWS:
         np.testing.assert_array_equal(part.y, whole.y)
     else:
@@ -66,7 +73,7 @@ def test_the_part_stays_from_one_trial_to_the_next() -> None:
     every = observations(2000)
     for n in range(1100, 1200):
         before, after = (
-            _thinned(
+            thinned(
                 replace(every, X=every.X[:k], y=every.y[:k], noise_var=every.noise_var[:k]),
                 MOST_ROWS,
             )
@@ -77,7 +84,7 @@ def test_the_part_stays_from_one_trial_to_the_next() -> None:
 
 
 def test_fewer_sets_where_data_are_many() -> None:
-    assert [12 // _fewer(rows, 12, MOST_ROWS) for rows in (32, 256, 320, 512, 1024, 4096)] == [
+    assert [12 // set_stride(rows, 12, MOST_ROWS) for rows in (32, 256, 320, 512, 1024, 4096)] == [
         12,
         12,
         6,
@@ -85,7 +92,7 @@ def test_fewer_sets_where_data_are_many() -> None:
         3,
         3,
     ]
-    assert _fewer(4096, 3, MOST_ROWS) == _fewer(4096, 1, MOST_ROWS) == 1
+    assert set_stride(4096, 3, MOST_ROWS) == set_stride(4096, 1, MOST_ROWS) == 1
 
 
 def test_asks_with_fewer_sets_have_as_many_pairs() -> None:
