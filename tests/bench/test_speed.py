@@ -44,11 +44,35 @@ def test_unknown_method() -> None:
 
 def test_a_tiny_measurement() -> None:
     plan = speed.Plan(2, n=5, sets=1, pairs=2, candidates=32, repeats=2, paper=True)
-    timing = speed.warm(plan)
+    (timing,) = speed.warm([speed.ours(plan)])
     assert len(timing.seconds) == 2
     assert {"condition", "pairs", "maximise"} <= set(timing.stages)
     assert sum(timing.stages.values()) <= 1.5 * timing.median
     assert "whole ask" in text(speed_report.stage_table(timing))
+
+
+def test_everyone_has_a_turn() -> None:
+    plan, asked = speed.Plan(2, n=5, repeats=2 * speed.TURN), []
+
+    class Peer:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def ask(self) -> np.ndarray:
+            asked.append(self.name)
+            return np.full(2, 0.5)
+
+        def tell(self, x: np.ndarray, y: float) -> None:
+            assert np.isfinite(y)
+
+    few, many = (speed.Timed(n, plan, Peer(n), warm=1, repeats=r) for n, r in (("a", 2), ("b", 99)))
+    timings = speed.warm([few, many])
+    assert "".join(asked) == "aaa" + "b" * (2 * speed.TURN + 1)
+    assert [len(timing.seconds) for timing in timings] == [2, 2 * speed.TURN]
+
+    asked.clear()
+    speed.warm([speed.Timed(n, plan, Peer(n), warm=0, repeats=99) for n in "ab"])
+    assert "".join(asked) == ("a" * speed.TURN + "b" * speed.TURN) * 2
 
 
 def test_ratios_are_to_the_first_line() -> None:

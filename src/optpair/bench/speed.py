@@ -1,7 +1,8 @@
 """Seconds an ask: warm and cold, stage by stage, and beside other libraries.
 
 Warm asks are timed one by one on a history that grows from n trials, each told a noisy value at
-once; the median is reported. Every number of one run comes from the same cores.
+once; the median is reported. Every number of one run comes from the same cores, and those that are
+compared are taken in turn, so that other work on the machine is shared.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from optpair.settings import Settings
 
 WARM = 2  # asks that compile and are not counted
 PAPER_SETS = 10
+TURN = 5  # asks in a row, before the next library has its turn
 STUDY_ROUNDS = 3
 
 _COLD = """
@@ -173,22 +176,84 @@ def optimizer(plan: Plan, task: Task, points: int) -> Optimizer:
     return opt
 
 
-def warm(plan: Plan) -> Timing:
-    """Time the library's asks."""
-    task = gp_sample(plan.dimensions)
-    opt = optimizer(plan, task, max(plan.n - WARM, 1))
-    seconds: list[float] = []
-    stages: list[dict[str, float]] = []
-    for index in range(WARM + plan.repeats):
-        begin = time.perf_counter()
-        trial = opt.ask()
-        seconds.append(time.perf_counter() - begin)
-        stages.append(opt.info.seconds)
-        x = np.array(list(trial.params.values()), dtype=np.float64)
-        opt.tell(trial, task.observe(x, plan.n + index))
-    names = dict.fromkeys(name for stage in stages for name in stage)
-    medians = {k: float(np.median([s.get(k, 0.0) for s in stages[WARM:]])) for k in names}
-    return Timing(f"optpair {plan.method}", plan.dimensions, seconds[WARM:], medians)
+class Timed:
+    """An optimiser whose asks are timed, each told a noisy value at once."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        study: peers.Peer,
+        *,
+        warm: int,
+        repeats: int,
+        stages: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        self.name, self._plan, self._study, self._warm = name, plan, study, warm
+        self._stages_now = stages
+        self._task = gp_sample(plan.dimensions)
+        self.left = warm + min(plan.repeats, repeats)
+        self._seconds: list[float] = []
+        self._stages: list[Mapping[str, float]] = []
+
+    def turn(self, asks: int) -> None:
+        """Time so many asks more, or those that are left."""
+        for _ in range(min(asks, self.left)):
+            begin = time.perf_counter()
+            x = self._study.ask()
+            self._seconds.append(time.perf_counter() - begin)
+            self._stages.append(self._stages_now())
+            self._study.tell(x, self._task.observe(x, self._plan.n + len(self._seconds) - 1))
+            self.left -= 1
+
+    @property
+    def timing(self) -> Timing:
+        """What came out, without the asks that warm up."""
+        stages = self._stages[self._warm :]
+        names = dict.fromkeys(name for stage in stages for name in stage)
+        medians = {k: float(np.median([s.get(k, 0.0) for s in stages])) for k in names}
+        return Timing(self.name, self._plan.dimensions, self._seconds[self._warm :], medians)
+
+
+class _Ours:
+    """The library's optimiser in the shape of a peer."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+
+    def ask(self) -> np.ndarray:
+        self._trial = self._optimizer.ask()
+        return np.array(list(self._trial.params.values()), dtype=np.float64)
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        self._optimizer.tell(self._trial, y)
+
+
+def ours(plan: Plan) -> Timed:
+    """The library."""
+    opt = optimizer(plan, gp_sample(plan.dimensions), max(plan.n - WARM, 1))
+    return Timed(
+        f"optpair {plan.method}",
+        plan,
+        _Ours(opt),
+        warm=WARM,
+        repeats=plan.repeats,
+        stages=lambda: opt.info.seconds,
+    )
+
+
+def peer(entry: peers.Entry, plan: Plan) -> Timed:
+    """Another library, on the same history."""
+    study = entry.build(*told(gp_sample(plan.dimensions), max(plan.n - entry.warm, 1)))
+    return Timed(entry.name, plan, study, warm=entry.warm, repeats=entry.repeats)
+
+
+def warm(everyone: Sequence[Timed]) -> list[Timing]:
+    """Time all asks of everyone, in turn."""
+    while any(timed.left for timed in everyone):
+        for timed in everyone:
+            timed.turn(TURN)
+    return [timed.timing for timed in everyone]
 
 
 def screening(plan: Plan) -> float:
@@ -272,17 +337,3 @@ def studies(plan: Plan) -> dict[str, float]:
             in_new_process(script, plan, empty_cache=empty)
             seconds[name].append(time.perf_counter() - begin)
     return {name: float(np.median(taken)) for name, taken in seconds.items()}
-
-
-def peer(entry: peers.Entry, plan: Plan) -> Timing:
-    """Time another library's asks on the same history."""
-    dimensions = plan.dimensions
-    task = gp_sample(dimensions)
-    study = entry.build(*told(task, max(plan.n - entry.warm, 1)))
-    seconds: list[float] = []
-    for index in range(entry.warm + min(plan.repeats, entry.repeats)):
-        begin = time.perf_counter()
-        x = study.ask()
-        seconds.append(time.perf_counter() - begin)
-        study.tell(x, task.observe(x, plan.n + index))
-    return Timing(entry.name, dimensions, seconds[entry.warm :])

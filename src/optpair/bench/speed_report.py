@@ -55,7 +55,11 @@ def main(plans: Sequence[Plan], out: Path | None = None) -> None:
 
 def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     """Measure one plan, print its tables, and return its numbers."""
-    timings = [speed.warm(replace(plan, method=method, beside=())) for method in plan.methods]
+    everyone = [speed.ours(replace(plan, method=method, beside=())) for method in plan.methods]
+    if with_peers:
+        everyone += [speed.peer(entry, plan) for entry in _entries(plan)]
+    with console.status(", ".join(timed.name for timed in everyone)):
+        timings = speed.warm(everyone)
     report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
     console.print(_title(plan), style="bold")
     least = {}
@@ -71,14 +75,6 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     console.print(stage_table(timings[0], least))
     if least:
         console.print(_screening(report["screening"]))
-    task = gp_sample(plan.dimensions)
-    known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
-    for entry in peers.entries(plan.paper, known) if with_peers else []:
-        if entry.most is not None and plan.n > entry.most:
-            continue
-        with console.status(entry.name):
-            timings.append(speed.peer(entry, plan))
-        console.print(f"{entry.name}: {timings[-1].median:.3f} s")
     console.print(ask_table(plan, timings))
     report["asks"] = [asdict(timing) | {"median": timing.median} for timing in timings]
     if plan.cold:
@@ -89,6 +85,14 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
         report["studies"] = speed.studies(plan)
         console.print(study_table(plan, report["studies"]))
     return report
+
+
+def _entries(plan: Plan) -> list[peers.Entry]:
+    """The peers that are worth timing at this size."""
+    task = gp_sample(plan.dimensions)
+    known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
+    everyone = peers.entries(plan.paper, known)
+    return [entry for entry in everyone if entry.most is None or plan.n <= entry.most]
 
 
 def _title(plan: Plan) -> str:
