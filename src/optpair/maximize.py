@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.metadata import version
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from scipy.stats import qmc
 
 from optpair.cube import Cube, Moves
+from optpair.programs import kept
 from optpair.runtime import Numbers, Stream, compiled
 
 BLOCK = 128  # rows screened at once, at most: their kernel rows stay in cache
@@ -38,8 +39,14 @@ class OnCube(Protocol):
 @lru_cache(maxsize=32)
 def sobol(parameters: int, points: int) -> Float[np.ndarray, "N d"]:
     """Sobol points of the unit cube, the same ones always; shift them by a key."""
-    rounded = 1 << (points - 1).bit_length()
-    return np.asarray(qmc.Sobol(parameters, scramble=True, rng=0).random(rounded)[:points])
+
+    def make() -> np.ndarray:
+        from scipy.stats import qmc  # takes half a second to import
+
+        rounded = 1 << (points - 1).bit_length()
+        return np.asarray(qmc.Sobol(parameters, scramble=True, rng=0).random(rounded)[:points])
+
+    return kept(f"sobol-{parameters}-{points}-scipy-{version('scipy')}", make)
 
 
 def space_filling(

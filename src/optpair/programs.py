@@ -1,4 +1,4 @@
-"""Compiled code that outlives the process: each program is kept on disk, ready to run.
+"""What outlives the process: each compiled program is kept on disk, ready to run.
 
 JAX's own cache saves compiling, but a new process still traces and lowers every function, which
 takes longer than loading it. So a compiled program is kept whole, under a name that says everything
@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import io
 import os
 import pickle
 import platform
@@ -280,14 +281,35 @@ def _start_lapack() -> None:
 
 
 def _keep(path: Path, form: _Form[Any]) -> None:
-    """Write a program, in one atomic step; a disk that refuses costs only time later."""
+    """Write a program; a disk that refuses costs only time later."""
     with contextlib.suppress(Exception):
         payload, _, _ = serialize(form.run)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-        temporary.write_bytes(pickle.dumps((payload, form.result)))
-        temporary.replace(path)
-        _prune(path.parent)
+        _write(path, pickle.dumps((payload, form.result)))
+
+
+def _write(path: Path, content: bytes) -> None:
+    """In one atomic step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+    _prune(path.parent)
+
+
+def kept(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """An array that is always the same under its name: from the disk, or made, and kept there."""
+    folder = _cache_folder()
+    path = None if folder is None else folder / "arrays" / f"{name}.npy"
+    if path is not None:
+        with contextlib.suppress(OSError, ValueError, EOFError):
+            return np.asarray(np.load(path))
+    made = make()
+    if path is not None:
+        content = io.BytesIO()
+        np.save(content, made)
+        with contextlib.suppress(OSError):
+            _write(path, content.getvalue())
+    return made
 
 
 def _prune(folder: Path) -> None:
