@@ -30,15 +30,31 @@ def test_better_half_is_kept_linear_and_the_tail_is_compressed() -> None:
     assert scaling.warp(np.array([low]))[0] == pytest.approx(scaling.knee - unit * np.log(6))
 
 
+def test_absurd_values_are_compressed_twice() -> None:
+    scaling = Scaling.of(HEAVY)
+    assert scaling.knee is not None
+    far = scaling.knee - scaling.unit * np.expm1([3.0, 4.0, 30.0])
+    depth = (scaling.knee - scaling.warp(far)) / scaling.unit
+    np.testing.assert_allclose(depth, [3, 3 + np.log(2), 3 + np.log(28)], rtol=1e-12)
+    np.testing.assert_allclose(scaling.restore(scaling.standardise(far)), far, rtol=1e-11)
+
+
+def test_one_diverged_run_does_not_squeeze_the_others() -> None:
+    good = RNG.normal(size=12)
+    alone, among = (Scaling.of(y).standardise(good) for y in (good, np.append(good, -1e12)))
+    assert np.ptp(among) > np.ptp(alone) / 3
+
+
 def test_order_is_kept_across_the_knee() -> None:
     scaling = Scaling.of(HEAVY)
     grid = np.linspace(-3, 2, 1001)
     assert np.all(np.diff(scaling.standardise(grid)) > 0)
+    assert np.all(np.diff(scaling.standardise(-np.logspace(-3, 300, 1001))) < 0)
 
 
 def test_noise_variance_follows_the_slope() -> None:
     scaling = Scaling.of(HEAVY)
-    y, step = np.array([0.05, 0.4, 0.88, 0.95]), 1e-6
+    y, step = np.array([-3.0, 0.4, 0.88, 0.95]), 1e-6
     slope = (scaling.standardise(y + step) - scaling.standardise(y - step)) / (2 * step)
     np.testing.assert_allclose(scaling.variance(np.full(4, 0.01), y), 0.01 * slope**2, rtol=1e-6)
 

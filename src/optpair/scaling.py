@@ -2,14 +2,18 @@
 
 Objectives that people tune have a good region that matters and cliffs that do not: a diverged run
 says that a place is bad, not how bad. Values are therefore kept as they are down to a knee a little
-below the median, and compressed below it,
+below the median, compressed below it, and once more where they are absurd,
 
-    w(y) = y                                        y ≥ knee
-    w(y) = knee − unit · log(1 + (knee − y)/unit)   y < knee
+    w(y) = y                         y ≥ knee
+    w(y) = knee − unit · depth(b)    y < knee, b = (knee − y)/unit
+
+    depth(b) = log(1 + b)            up to 3, where b = 19
+    depth(b) = 3 + log(log(1 + b) − 2)
 
 with unit the robust spread of the better half (1.4826 × its median distance from the median) and
 knee = median − unit; then standardised to zero mean and unit variance. w is monotone and smooth to
-first order, so quantiles pass through it exactly, and where the optimum is it changes nothing.
+first order, so quantiles pass through it exactly, and where the optimum is it changes nothing. A
+value of −1e12 among values around 1 is 6 units deep: one of them does not squeeze the others.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from jaxtyping import Float
 
 ROUND_OFF = 1e-13  # relative differences below this are round-off of the values themselves
 SMALLEST = 1e-307
+DEEP = 3.0  # where values are compressed once more
 MOST_NOISE = 1e8  # a standardised noise variance at which a value teaches nothing
 
 
@@ -69,7 +74,9 @@ class Scaling:
         """w(y)."""
         below = self._below(y)
         knee = 0.0 if self.knee is None else self.knee
-        return np.where(below > 0, knee - self.unit * np.log1p(below), y)
+        depth = np.log1p(below)
+        depth = np.minimum(depth, DEEP) + np.log1p(np.maximum(depth - DEEP, 0.0))
+        return np.where(below > 0, knee - self.unit * depth, y)
 
     def standardise(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """From raw values to the model's."""
@@ -79,7 +86,8 @@ class Scaling:
         self, noise_var: Float[np.ndarray, "*n"], y: Float[np.ndarray, "*n"]
     ) -> Float[np.ndarray, "*n"]:
         """From raw noise variances at the values y to the model's: times the slope squared."""
-        slope = 1 / (1 + self._below(y))
+        below = self._below(y)
+        slope = 1 / ((1 + below) * (1 + np.maximum(np.log1p(below) - DEEP, 0.0)))
         with np.errstate(over="ignore"):
             scaled = (noise_var * slope / self.scale) * slope / self.scale
         return np.minimum(scaled, MOST_NOISE)
@@ -87,7 +95,9 @@ class Scaling:
     def restore(self, z: Float[np.ndarray, "*n"] | float) -> Float[np.ndarray, "*n"]:
         """From the model's values to raw ones: the inverse of `standardise`."""
         warped = self.loc + self.scale * np.asarray(z, dtype=np.float64)
+        depth = self._below(warped)
+        depth = np.minimum(depth, DEEP) + np.expm1(np.clip(depth - DEEP, 0.0, 10.0))
         # e⁷⁰⁰ units below the knee is as far as float64 goes.
-        below = np.minimum(self._below(warped), 700.0)
+        below = np.expm1(np.minimum(depth, 700.0))
         knee = 0.0 if self.knee is None else self.knee
-        return np.where(below > 0, knee - self.unit * np.expm1(below), warped)
+        return np.where(below > 0, knee - self.unit * below, warped)
