@@ -90,7 +90,7 @@ class Scaling:
         slope = 1 / ((1 + below) * (1 + np.maximum(np.log1p(below) - DEEP, 0.0)))
         with np.errstate(over="ignore"):
             scaled = (noise_var * slope / self.scale) * slope / self.scale
-        return np.minimum(scaled, MOST_NOISE)
+        return np.asarray(np.minimum(scaled, MOST_NOISE))
 
     def restore(self, z: Float[np.ndarray, "*n"] | float) -> Float[np.ndarray, "*n"]:
         """From the model's values to raw ones: the inverse of `standardise`."""

@@ -45,6 +45,16 @@ ROWS = [
 ]
 
 
+def test_a_table_s_regret_of_zero_is_floored_by_the_noise() -> None:
+    """The noise's standard deviation is 0.1."""
+    for task, floor in (("gp2", -8.0), ("hpo-car", -4.0)):
+        rows = [row("jes", 0, 1.0, 0.0, task=task)]
+        assert analysis.final(rows, "jes", "inference") == {0: pytest.approx(floor)}
+        curve = analysis.curve(rows, "jes", "inference")
+        assert curve is not None
+        assert curve.values[0, -1] == pytest.approx(floor)
+
+
 def test_a_curve_by_hand() -> None:
     curve = analysis.curve(ROWS, "jes", "inference")
     assert curve is not None
@@ -70,7 +80,7 @@ def test_the_longest_budget_counts() -> None:
 
 
 def test_regrets_are_floored_and_observed_values_are_not_logs() -> None:
-    assert analysis.transform([-1e-12, 1e-3], "simple").tolist() == [-8.0, -3.0]
+    assert analysis.transform([-1e-12, 1e-3], "simple", 1e-8).tolist() == [-8.0, -3.0]
     assert analysis.final([row("jes", 3, 0.25)], "jes", "observed") == {3: 0.75}
 
 

@@ -1,7 +1,8 @@
 """What rows say: means, medians, evaluations to a target, paired comparisons and ranks.
 
-Regrets are compared as logarithms to base 10, floored at 1e-8. A mean has its standard error beside
-it, and its median: a few lucky runs dominate a mean of logarithms.
+Regrets are compared as logarithms to base 10, floored at 1e-8 or, on tables, at a thousandth of the
+noise's standard deviation: there a regret can be zero. A mean has its standard error beside it, and
+its median: a few lucky runs dominate a mean of logarithms.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from optpair.bench.experiments import Experiment, Kind
 from optpair.bench.rows import Row
 
 FLOOR = 1e-8  # regrets below are as good as zero, and log 0 is not a number
+FLOOR_SHARE = 1e-3  # of the noise's standard deviation
 WHOLE = {
     "optpair": "optpair (default)",
     "jes-peak": "JES-peak",
@@ -43,9 +45,16 @@ KIND_NAMES: Mapping[Kind, str] = {
 }
 
 
-def transform(
-    numbers: Iterable[float], kind: Kind, floor: float = FLOOR
-) -> Float[np.ndarray, " k"]:
+def noise_floor(row: Row) -> float:
+    """A regret that noise hides from anyone."""
+    return max(FLOOR, FLOOR_SHARE * float(np.sqrt(row["noise_var"])))
+
+
+def _floor(row: Row) -> float:
+    return noise_floor(row) if row["task"].startswith("hpo-") else FLOOR
+
+
+def transform(numbers: Iterable[float], kind: Kind, floor: float) -> Float[np.ndarray, " k"]:
     """What is averaged: log10 of regrets, floored, or observed values as they are."""
     values = np.array(list(numbers), dtype=np.float64)
     return values if kind == "observed" else np.log10(np.maximum(values, floor))
@@ -102,6 +111,7 @@ def curve(rows: Iterable[Row], method: str, kind: Kind) -> Curve | None:
                 if at in shared
             ),
             kind,
+            _floor(row),
         )
         for row in own
     ]
@@ -110,16 +120,22 @@ def curve(rows: Iterable[Row], method: str, kind: Kind) -> Curve | None:
 
 
 def final(
-    rows: Iterable[Row], method: str, kind: Kind, at: float | None = None, floor: float = FLOOR
+    rows: Iterable[Row],
+    method: str,
+    kind: Kind,
+    at: float | None = None,
+    floor: float | None = None,
 ) -> dict[int, float]:
     """What a method had found by seed: in the end, or at the checkpoint nearest to `at`."""
-    found = {}
-    for row in rows:
-        if row["method"] == method:
-            points = row["checkpoints"]
-            index = -1 if at is None else nearest(points["evaluations"], at)
-            found[row["seed"]] = float(transform([points[kind][index]], kind, floor)[0])
-    return found
+    own = (row for row in rows if row["method"] == method)
+    return {row["seed"]: value(row, kind, at, floor) for row in own}
+
+
+def value(row: Row, kind: Kind, at: float | None = None, floor: float | None = None) -> float:
+    """What one run had found."""
+    points = row["checkpoints"]
+    index = -1 if at is None else nearest(points["evaluations"], at)
+    return float(transform([points[kind][index]], kind, floor or _floor(row))[0])
 
 
 def nearest(points: Sequence[int], at: float) -> int:

@@ -54,9 +54,7 @@ class Measure:
 
     @staticmethod
     def _value(row: Row, kind: Kind, share: float) -> float:
-        points = row["checkpoints"]
-        index = analysis.nearest(points["evaluations"], share * row["evaluations"])
-        value = float(analysis.transform([points[kind][index]], kind)[0])
+        value = analysis.value(row, kind, at=share * row["evaluations"])
         return -value if kind == "observed" else value
 
 

@@ -22,7 +22,6 @@ from optpair.bench.rows import Row
 
 BUDGETS = (25, 50)  # evaluations a dimension
 LEVEL = 0.05
-FLOOR_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def blocks(
         if reference not in names:
             continue
         wanted, points = budget * own[0]["dimensions"], own[0]["checkpoints"]["evaluations"]
-        floor = max(analysis.FLOOR, FLOOR_SHARE * float(np.sqrt(own[0]["noise_var"])))
+        floor = analysis.noise_floor(own[0])
         sign = -1.0 if kind == "observed" else 1.0
         values = {
             name: {

@@ -29,7 +29,8 @@ What holds for all of them, unless noted below:
   one side of zero, and is *undecided* otherwise. “As good as” and “equal” are within a factor of
   two in regret, or 0.005 of accuracy. A difference is the first method's number minus the
   second's, negative where the first is better.
-- Figures show means of log10 regret, floored at 1e-8, with a band of standard errors, and medians
+- Figures show means of log10 regret, floored at 1e-8 (on tables, where it can be zero, at a
+  thousandth of the noise's standard deviation), with a band of standard errors, and medians
   dotted: a few lucky runs dominate a mean of logarithms. Seconds an ask are those of a busy
   machine: `optpair bench speed` measures speed.
 
