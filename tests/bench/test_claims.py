@@ -70,7 +70,15 @@ ROWS = [
 def test_verdicts(
     mean: float, error: float, expected: claims.Expected, verdict: claims.Verdict
 ) -> None:
-    assert claims.judge(mean, error, expected, margin=0.3) == verdict
+    assert claims.judge(mean, error, 10_000, expected, margin=0.3) == verdict
+
+
+def test_few_seeds_make_less_sure() -> None:
+    """Student's t with 1, 2 and 9 degrees of freedom, at the normal's two standard errors."""
+    for seeds, errors in ((2, 13.97), (3, 4.53), (10, 2.32)):
+        for more, verdict in ((1.01, "agrees"), (0.99, "undecided")):
+            assert claims.judge(-more * errors, 1.0, seeds, "better", 0.3) == verdict
+    assert claims.judge(-1.0, 0.0, 1, "better", 0.3) == "undecided"
 
 
 def test_measures_of_a_run() -> None:

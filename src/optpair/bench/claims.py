@@ -1,6 +1,7 @@
 """What the paper says, as comparisons that rows can settle; and why ours differ where they do.
 
-A claim compares two methods on equal seeds. It is settled at two standard errors, task by task:
+A claim compares two methods on equal seeds. It is settled at two standard errors, or at what stands
+for them in Student's t where seeds are few, task by task:
 
 | expected   | agrees                          | disagrees                   |
 |------------|---------------------------------|-----------------------------|
@@ -20,6 +21,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from optpair.bench import analysis
 from optpair.bench.experiments import Experiment, Kind
@@ -27,7 +29,7 @@ from optpair.bench.rows import Row
 
 Verdict = Literal["agrees", "disagrees", "undecided"]
 Expected = Literal["better", "no worse", "equal"]
-ERRORS = 2.0  # standard errors that make sure
+SURE = float(ndtr(2.0))  # two standard errors of a normal make sure
 MARGIN = {"inference": float(np.log10(2)), "simple": float(np.log10(2)), "observed": 0.005}
 EARLY, HALF = 0.2, 0.5  # of the budget
 
@@ -86,9 +88,10 @@ class Finding:
     verdict: Verdict
 
 
-def judge(mean: float, error: float, expected: Expected, margin: float) -> Verdict:
+def judge(mean: float, error: float, seeds: int, expected: Expected, margin: float) -> Verdict:
     """Settle a claim on a difference; one whose error is not known is undecided."""
-    low, high = mean - ERRORS * error, mean + ERRORS * error
+    errors = float(stdtrit(seeds - 1, SURE)) if seeds > 1 else np.nan
+    low, high = mean - errors * error, mean + errors * error
     if expected == "better":
         agrees, disagrees = high < 0, low > 0
     elif expected == "no worse":
@@ -113,8 +116,9 @@ def findings(claim: Claim, experiment: Experiment, rows: Sequence[Row]) -> list[
             differences = analysis.paired(there, others)
             if differences:
                 mean, error = analysis.mean_and_error(differences)
-                verdict = judge(mean, error, claim.expected, MARGIN[claim.measure.kind])
-                found.append(Finding(task, first, second, len(differences), mean, error, verdict))
+                n, margin = len(differences), MARGIN[claim.measure.kind]
+                verdict = judge(mean, error, n, claim.expected, margin)
+                found.append(Finding(task, first, second, n, mean, error, verdict))
     return found
 
 
