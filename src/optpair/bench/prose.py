@@ -58,11 +58,12 @@ _WHY = {
         and these tasks run with γ = 0.1), and the authors report numerical trouble with PES on
         Branin, of which our PES met none on these tasks.""",
     "synthetic": """Hartmann-6 has a second peak, 0.12 below the highest (−0.9 in log10). A search
-        whose first hill that is tends to stay on it: 150 trials into one of them four of five sampled
-        optima lay on that hill, and none near the highest peak. On eight other seeds five of the
-        default's runs ended there, and three to five with an RBF kernel, hyperparameters refreshed
-        at every tenth trial, without compressed values, with γ = 0.3, and with `jes-peak` at the
-        settings above (`results/tuning-hartmann6.jsonl`): none of these is the cause.""",
+        whose first hill that is tends to stay on it: 150 trials into one of them, four of five
+        sampled optima lay on that hill, and none near the highest peak. On eight other seeds five
+        of the default's runs ended there, and three to five with an RBF kernel, hyperparameters
+        refreshed at every tenth trial, without compressed values, with γ = 0.3, and with
+        `jes-peak` at the settings above (`results/tuning-hartmann6.jsonl`): none of these is the
+        cause.""",
     "mlp": """Tables of ten levels a parameter, with the noise of a training's seed: after 80 trials
         most methods have seen one of the best rows, and differ by a thousandth or two of accuracy,
         a tenth of the noise.""",
