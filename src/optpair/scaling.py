@@ -47,8 +47,9 @@ class Scaling:
         relative = y / largest  # so that nothing overflows on the way
         first = cls._knee(relative) if warp else cls()
         warped = first.warp(relative)
-        spread = float(np.std(warped))
-        spread = spread if spread > ROUND_OFF else 1.0
+        size = float(np.max(np.abs(warped)))
+        share = float(np.std(warped / size)) if size > 0 else 0.0
+        spread = share * size if share > ROUND_OFF else 1.0
         return replace(
             first,
             loc=float(np.mean(warped)) * largest,
@@ -60,9 +61,13 @@ class Scaling:
     @classmethod
     def _knee(cls, y: Float[np.ndarray, " n"]) -> Scaling:
         middle = float(np.median(y))
-        unit = 1.4826 * float(np.median(y[y >= middle] - middle))
-        unit = unit if unit > ROUND_OFF else float(np.std(y))  # half of the values are the same
-        return cls(knee=middle - unit, unit=unit) if unit > ROUND_OFF else cls()
+        better = y[y >= middle]
+        unit = 1.4826 * float(np.median(better - middle))
+        if unit <= ROUND_OFF * float(np.max(np.abs(better))):  # half of the values are the same
+            unit = float(np.std(y))
+            if unit <= ROUND_OFF:  # of the largest, which is 1: all of them are
+                return cls()
+        return cls(knee=middle - unit, unit=unit)
 
     def _below(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """How many units y is below the knee."""
