@@ -78,9 +78,10 @@ def test_nothing_told() -> None:
 def test_values_of_any_size(values: list[float], noise_var: float | None) -> None:
     answer, _ = sound(filled(jes(), values, noise_var=noise_var))
     assert answer.observed.value == min(values)
-    largest = max(map(abs, values))
-    if noise_var is None and len(values) > 2 and largest > 1e-307:
-        assert 1e-3 < answer.std / largest < 10  # nothing was lost on the way back
+    better = sorted(values)[: len(values) // 2 + 1]
+    size = max(map(abs, better))  # one absurd value does not count
+    if noise_var is None and len(values) > 2 and size > 1e-307:
+        assert 1e-3 < answer.std / size < 10  # nothing was lost on the way back
 
 
 @pytest.mark.parametrize("noise_var", [None, 0.0])
