@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optpair.effort import chain_moves, climb_steps, padded_size, set_stride, size_ahead, thinned
+from optpair.effort import (
+    chain_moves,
+    climb_steps,
+    padded_size,
+    paths_screened,
+    set_stride,
+    size_ahead,
+    thinned,
+)
 from optpair.history import Observations
 from optpair.settings import Settings
 from shell_cases import jes, point
@@ -35,6 +43,11 @@ def test_the_next_size_is_begun_in_time() -> None:
 def test_climbs_are_longer_in_more_dimensions() -> None:
     assert [climb_steps(Settings(), d) for d in (1, 2, 4, 5, 20)] == [10, 14, 22, 24, 24]
     assert climb_steps(Settings(steps=7), 12) == 7
+
+
+def test_paths_are_screened_at_fewer_points_in_a_plane() -> None:
+    assert [paths_screened(Settings(), d) for d in (1, 2, 3, 12)] == [512, 512, 1024, 1024]
+    assert paths_screened(Settings(path_candidates=64), 12) == 64
 
 
 def test_chains_move_more_often_while_trials_are_few() -> None:

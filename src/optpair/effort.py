@@ -13,7 +13,8 @@ from optpair.settings import Settings
 SMALLEST_SIZE, SMALL_SIZE = 64, 128
 FEW_DIMENSIONS = 8
 EARLY, AHEAD = 48, 16  # trials before a padded size is needed: time to compile it
-CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 256
+CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 128
+PATH_CANDIDATES = 1024  # half of them in one or two dimensions
 MOVED_ROWS = 384  # of all chains that an update moves
 POOLED = 3  # rounds of the chains that the worth of an answer is averaged over
 
@@ -46,6 +47,12 @@ def size_ahead(n: int, least: int, dimensions: int) -> int:
 def screened(settings: Settings, *, pairs: bool) -> int:
     """Space-filling points at which a function is screened, beside optimal pairs or without."""
     return settings.candidates or (CANDIDATES_BESIDE_PAIRS if pairs else CANDIDATES)
+
+
+def paths_screened(settings: Settings, dimensions: int) -> int:
+    """Space-filling points at which sample paths are screened: a plane is soon filled."""
+    fewer = 2 if dimensions <= 2 else 1
+    return settings.path_candidates or PATH_CANDIDATES // fewer
 
 
 def climb_steps(settings: Settings, dimensions: int) -> int:

@@ -331,7 +331,8 @@ class Engine:
             if self.hyperparameters == "marginal":  # as many in all, where fewer sets are used
                 paths = paths * settings.sets // len(posterior.mean)
             draws = Draws.of(stream.child(0), posterior, paths=paths, features=settings.features)
-            search = Search.of(stream.child(1), self.cube, settings.path_candidates, ANCHORS)
+            points = effort.paths_screened(settings, self.cube.dimensions)
+            search = Search.of(stream.child(1), self.cube, points, ANCHORS)
             sampled = stages.sample(
                 draws,
                 search,

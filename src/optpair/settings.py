@@ -40,10 +40,11 @@ class Settings:
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None
-    """Space-filling points at which the acquisition function is screened. None means 256 where
+    """Space-filling points at which the acquisition function is screened. None means 128 where
     optimal pairs are candidates as well (more found nothing better), and 2048 otherwise."""
-    path_candidates: int = 1024
-    """Space-filling points at which sample paths are screened."""
+    path_candidates: int | None = None
+    """Space-filling points at which sample paths are screened. None means 512 in one or two
+    dimensions, and 1024 in more."""
     starts: int = 4
     """Screened points from which the maximiser climbs."""
     steps: int | None = None

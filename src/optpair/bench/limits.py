@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from optpair.acquisition.truncation import moment_matched_gain
-from optpair.effort import chain_moves, climb_steps, padded_size, screened
+from optpair.effort import chain_moves, climb_steps, padded_size, paths_screened, screened
 from optpair.gp import kernels
 from optpair.gp.inference import LEAPFROGS
 from optpair.gp.paths import cos_sin
@@ -111,7 +111,8 @@ def stages(
         sums = paths * (2 * F + rows) * rates.product
         return features + sums + _gram(1, rows, d, rates)
 
-    points = settings.path_candidates + max(settings.path_candidates // 4, ANCHORS)
+    filling = paths_screened(settings, d)
+    points = filling + max(filling // 4, ANCHORS)
     climbs = 2 * P * (2 * GROUPS * steps * path(1, single) + (ENDING + 1) * path(1, rates))
     pairs = M * (points * path(P, single) + rows * path(P, rates) + climbs)
     maximise = screening(settings, method, d, n, rates)

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 
 from optpair.gp.kernels import Kernel, correlation_and_slope
-from optpair.gp.posterior import Hyperparameters, square
+from optpair.gp.posterior import Hyperparameters
 from optpair.gp.priors import Prior
 
 Thetas = Float[np.ndarray, "B k"]
@@ -81,7 +82,8 @@ class _Fit:
     inferred: Float[np.ndarray, " B"]  # noise above its floor
     correlation: Float[np.ndarray, "B p"]  # h
     bend: Float[np.ndarray, "B p"]  # h′
-    factors: list[np.ndarray | None]  # Cholesky's, in the lower half; None where it failed
+    factors: Float[np.ndarray, "B n n"]  # Cholesky's; LAPACK's lower half is C's upper one
+    positive: Bool[np.ndarray, " B"]  # whether there is a factor
     weights: Float[np.ndarray, "B n"]  # α
     value: Densities
 
@@ -97,6 +99,9 @@ class Likelihood:
         self._noise_var = np.where(self._known, data.noise_var, 0.0)
         parts = [data.X[:, columns == k] for k in range(model.d)]
         self._squares = np.stack([pdist(part, "sqeuclidean") for part in parts])
+        n = len(data.y)
+        rows, columns = np.triu_indices(n, 1)
+        self._pairs, self._diagonal = rows * n + columns, slice(None, None, n + 1)
 
     def density(self, theta: Thetas, temper: float = 1.0) -> Densities:
         """log p(θ | y), up to a constant."""
@@ -117,44 +122,37 @@ class Likelihood:
         inverse_square, a = np.exp(-2 * theta[:, :-3]), np.exp(theta[:, -3])
         inferred = np.exp(theta[:, -2])
         h, bend = correlation_and_slope(self._kernel, inverse_square @ self._squares)
-        pairs = a[:, None] * h
         noises = (self._prior.noise_floor + inferred)[:, None]
-        diagonals = a[:, None] + np.where(self._known, self._noise_var, noises)
         residuals = self._y - self._prior.mean_scale * theta[:, -1:]
-        weights, values = np.zeros_like(residuals), np.full(len(theta), -np.inf)
-        factors: list[np.ndarray | None] = []
-        for b, residual in enumerate(residuals):
-            factor, values[b] = _factorise(square(pairs[b], diagonals[b]))
-            factors.append(factor)
-            if factor is not None:
-                weights[b], _ = dpotrs(factor, residual, lower=1)
-                values[b] -= residual @ weights[b] / 2
-        values = np.where(np.isfinite(inverse_square.sum(axis=1)), values, -np.inf)
-        return _Fit(inverse_square, a, inferred, h, bend, factors, weights, values)
+        B, n = residuals.shape
+        factors = np.zeros((B, n * n))
+        factors[:, self._pairs] = a[:, None] * h
+        diagonals = factors[:, self._diagonal]  # a view
+        diagonals[:] = a[:, None] + np.where(self._known, self._noise_var, noises)
+        factors = factors.reshape(B, n, n)
+        weights, positive = np.zeros_like(residuals), np.isfinite(inverse_square.sum(axis=1))
+        for b in np.flatnonzero(positive):
+            factor, failed = dpotrf(factors[b].T, lower=1, clean=0, overwrite_a=1)
+            positive[b] = not failed
+            if n and not failed:
+                weights[b], _ = dpotrs(factor, residuals[b], lower=1)
+        diagonals[~positive] = 1.0  # no factor: −∞ below
+        value = -np.sum(np.log(diagonals), axis=1) - np.sum(residuals * weights, axis=1) / 2
+        value = np.where(positive, value, -np.inf)
+        return _Fit(inverse_square, a, inferred, h, bend, factors, positive, weights, value)
 
     def _slope(self, fit: _Fit) -> Thetas:
         """By the chain rule: a pair of points stands for two entries of K."""
-        pairs, diagonals = np.zeros_like(fit.bend), np.zeros_like(fit.weights)
-        for b, (factor, alpha) in enumerate(zip(fit.factors, fit.weights, strict=True)):
-            if factor is not None:
-                inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-                diagonals[b] = (alpha**2 - np.diagonal(inverse)) / 2
-                # Fortran's lower half is the upper one in C's order, which is what is condensed.
-                both = np.outer(alpha, alpha) - inverse.T
-                pairs[b] = squareform(both, checks=False) if len(both) > 1 else 0.0
+        B, n = fit.weights.shape
+        for b in np.flatnonzero(fit.positive) if n else ():
+            inverse, _ = dpotri(fit.factors[b].T, lower=1, overwrite_c=1)
+            dsyr(-1.0, fit.weights[b], lower=1, a=inverse, overwrite_a=1)
+        flat = fit.factors.reshape(B, n * n)
+        flat[~fit.positive] = 0.0
+        pairs, diagonals = -flat[:, self._pairs], flat[:, self._diagonal] / -2
         a, on_diagonal = fit.outputscale, np.sum(diagonals, axis=1)
         by_length = -2 * a[:, None] * fit.inverse_square * ((pairs * fit.bend) @ self._squares.T)
         by_scale = a * (np.sum(pairs * fit.correlation, axis=1) + on_diagonal)
         by_noise = fit.inferred * np.sum(diagonals[:, ~self._known], axis=1)
         by_mean = self._prior.mean_scale * np.sum(fit.weights, axis=1)
         return np.column_stack([by_length, by_scale, by_noise, by_mean])
-
-
-def _factorise(K: Float[np.ndarray, "n n"]) -> tuple[np.ndarray | None, float]:
-    """Cholesky's factor in the place of K, and −½ log|K|; None and −inf where there is none."""
-    if len(K) == 0:
-        return None, 0.0
-    factor, failed = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        return None, -np.inf
-    return factor, -float(np.sum(np.log(np.diagonal(factor))))
