@@ -23,6 +23,7 @@ from optpair.runtime import Numbers, Stream, compiled
 
 BLOCK = 128  # rows screened at once, at most: their kernel rows stay in cache
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
+ROUNDS = 2  # of discrete moves, each followed by a climb
 
 Function = Callable[[Float[Array, "*b r D"]], Float[Array, "*b r"]]
 
@@ -204,12 +205,17 @@ def climb(
     if cube.is_continuous:
         return ascend(function, X, cube.continuous, steps)
     relaxed, _ = ascend(function, X, cube.numeric, steps)
-    x, value = _better(function, cube.snap(relaxed), X, function(X))
-    for _ in range(2):
-        x, value = _best_neighbour(function, cube, x, value)
-        if cube.continuous.any():
-            x, value = ascend(function, x, cube.continuous, max(steps // 2, 4))
-    return x, value
+    start = _better(function, cube.snap(relaxed), X, function(X))
+
+    def one_round(_: Array | int, at: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, value = _best_neighbour(function, cube, *at)
+        if not cube.continuous.any():
+            return x, value
+        return ascend(function, x, cube.continuous, max(steps // 2, 4))
+
+    # A loop, though of two: unrolled it compiles to code that is twice as slow.
+    end: tuple[Array, Array] = jax.lax.fori_loop(0, ROUNDS, one_round, start)
+    return end
 
 
 def _better(function: Function, X: Array, other: Array, value: Array) -> tuple[Array, Array]:
