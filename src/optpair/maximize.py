@@ -19,9 +19,10 @@ from jaxtyping import Array, Bool, Float
 
 from optpair.cube import Cube, Moves
 from optpair.programs import kept
-from optpair.runtime import Numbers, Stream, compiled
+from optpair.runtime import Numbers, Stream
 
 BLOCK = 128  # rows screened at once, at most: their kernel rows stay in cache
+ROWS = 768  # rows evaluated at once in a discrete move, at most: those of all functions together
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 ROUNDS = 2  # of discrete moves, each followed by a climb
 
@@ -94,13 +95,16 @@ class Search(NamedTuple):
         return surrounding, space_filling(self.shift, cube, self.base)
 
 
-def screen(function: Function, X: Float[Array, "N D"]) -> Float[Array, "*b N"]:
-    """Values at many shared points, a block at a time."""
-    N, D = X.shape
-    blocks = -(-N // BLOCK)
+def screen(
+    function: Function, X: Float[Array, "*c N D"], block: int = BLOCK
+) -> Float[Array, "*b N"]:
+    """Values at many points, shared or each function's own, a block of them at a time."""
+    *own, N, D = X.shape
+    blocks = -(-N // block)
     rows = -(-N // blocks)
-    padded = jnp.concatenate([X, jnp.broadcast_to(X[-1:], (blocks * rows - N, D))])
-    values = jax.lax.map(function, padded.reshape(blocks, rows, D))
+    spare = jnp.broadcast_to(X[..., -1:, :], (*own, blocks * rows - N, D))
+    padded = jnp.concatenate([X, spare], -2).reshape(*own, blocks, rows, D)
+    values = jax.lax.map(function, jnp.moveaxis(padded, -3, 0))
     return jnp.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)[..., :N]
 
 
@@ -116,8 +120,8 @@ class _Climb(NamedTuple):
 def ascend(
     function: Function,
     X: Float[Array, "*b r D"],
-    free: Bool[np.ndarray, " D"],
-    steps: int,
+    free: Bool[Numbers, " D"],
+    steps: int | Array,
     radius: float = FIRST_RADIUS,
 ) -> tuple[Float[Array, "*b r D"], Float[Array, "*b r"]]:
     """Climb from every start at once inside [0, 1]^D, moving the free columns only.
@@ -199,43 +203,38 @@ def climb(
 ) -> tuple[Float[Array, "*b r D"], Float[Array, "*b r"]]:
     """Ascend from legal points to legal points.
 
-    Stepped columns are relaxed on the way up and rounded after; then each round tries every
+    Stepped columns are relaxed on the way up and rounded after. Then each round tries every
     one-move discrete neighbour, takes the best, and ascends again in the continuous columns.
     """
     if cube.is_continuous:
         return ascend(function, X, cube.continuous, steps)
-    relaxed, _ = ascend(function, X, cube.numeric, steps)
-    start = _better(function, cube.snap(relaxed), X, function(X))
+    later = max(steps // 2, 4) if cube.continuous.any() else 0
 
-    def one_round(_: Array | int, at: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, value = _best_neighbour(function, cube, *at)
-        if not cube.continuous.any():
-            return x, value
-        return ascend(function, x, cube.continuous, max(steps // 2, 4))
+    def one_round(k: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, first = at[0], k == 0
+        free = jnp.where(first, cube.numeric, cube.continuous)
+        up, value = ascend(function, x, free, jnp.where(first, steps, later))
+        return jax.lax.cond(  # type: ignore[no-any-return]
+            k < ROUNDS, lambda: _best_move(function, cube, x, cube.snap(up)), lambda: (up, value)
+        )
 
-    # A loop, though of two: unrolled it compiles to code that is twice as slow.
-    end: tuple[Array, Array] = jax.lax.fori_loop(0, ROUNDS, one_round, start)
+    # In a loop the function is compiled twice, for a climb and for moves, however many there are.
+    start = X, jnp.full(X.shape[:-1], -jnp.inf, X.dtype)
+    end: tuple[Array, Array] = jax.lax.fori_loop(0, ROUNDS + 1, one_round, start)
     return end
 
 
-def _better(function: Function, X: Array, other: Array, value: Array) -> tuple[Array, Array]:
-    there = function(X)
-    better = there > value
-    return jnp.where(better[..., None], X, other), jnp.where(better, there, value)
-
-
-def _best_neighbour(function: Function, cube: Cube, x: Array, value: Array) -> tuple[Array, Array]:
-    moves = cube.neighbours(x)
+def _best_move(function: Function, cube: Cube, x: Array, up: Array) -> tuple[Array, Array]:
+    """The best of the legal points `up`, those one discrete move from it, and x."""
+    moves = jnp.concatenate([up[..., None, :], x[..., None, :], cube.neighbours(up)], axis=-2)
     *batch, r, K, D = moves.shape
-    values = function(moves.reshape(*batch, r * K, D)).reshape(*batch, r, K)
-    best = jnp.argmax(values, -1)[..., None]
-    there = jnp.take_along_axis(values, best, -1)[..., 0]
-    point = jnp.take_along_axis(moves, best[..., None], -2)[..., 0, :]
-    better = there > value
-    return jnp.where(better[..., None], point, x), jnp.where(better, there, value)
+    block = max(ROWS // int(np.prod(batch)), 1)
+    values = screen(function, moves.reshape(*batch, r * K, D), block).reshape(*batch, r, K)
+    best = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values), -1)[..., None]
+    value = jnp.take_along_axis(values, best, -1)[..., 0]
+    return jnp.take_along_axis(moves, best[..., None], -2)[..., 0, :], value
 
 
-@compiled("starts", "steps")
 def maximize(
     function: OnCube, cube: Cube, candidates: Float[Array, "N D"], *, starts: int, steps: int
 ) -> tuple[Float[Array, " D"], Float[Array, ""]]:
