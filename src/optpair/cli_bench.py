@@ -237,6 +237,9 @@ def speed(
     study: Annotated[
         int, typer.Option(min=0, help="Also time whole studies of so many instant evaluations.")
     ] = 0,
+    levels: Annotated[
+        int | None, typer.Option(min=2, help="Inputs are whole numbers of so many levels.")
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Cores for everything; all by default.")
     ] = None,
@@ -261,6 +264,7 @@ def speed(
             peers=peers,
             cold=cold,
             study=study,
+            levels=levels,
         )
         plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
         speed_report.main(plans, json)

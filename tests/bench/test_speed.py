@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from optpair.bench import cores, limits, peers, speed, speed_report, tasks
+from optpair.bench.tasks import gp_sample
 from optpair.effort import padded_size
 from optpair.settings import Settings
 
@@ -49,6 +50,17 @@ def test_a_tiny_measurement() -> None:
     assert {"condition", "pairs", "maximise"} <= set(timing.stages)
     assert sum(timing.stages.values()) <= 1.5 * timing.median
     assert "whole ask" in text(speed_report.stage_table(timing))
+
+
+def test_inputs_of_few_levels() -> None:
+    plan = speed.Plan(2, n=5, sets=2, pairs=2, candidates=32, repeats=2, levels=4)
+    X, _ = speed.told(gp_sample(2), 9, levels=4)
+    assert set(np.unique(X * 3)) == {0.0, 1.0, 2.0, 3.0}
+    study = speed.optimizer(plan, gp_sample(2), 5)
+    assert all(x in range(4) for x in study.ask().params.values())
+    for setting in ({"paper": True}, {"study": 3}):
+        with pytest.raises(ValueError, match="have no levels"):
+            speed.Plan(levels=4, **setting)
 
 
 def test_everyone_has_a_turn() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -76,21 +77,22 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES if name not in missing()}
 
 
-def entries(paper: bool, hypers: Hypers) -> list[Entry]:
+def entries(paper: bool, hypers: Hypers, levels: int | None = None) -> list[Entry]:
     """The peers. In the paper's setting JES has its budget and the given length scale, output
     scale and noise; otherwise it fits them and has the budget of BoTorch's tutorial.
     """
+    about = About(levels=levels)
 
     def jes(X: np.ndarray, y: np.ndarray) -> Peer:
         if paper:
-            about = About(hypers=hypers)
-            return BotorchJES(X, y, about, pairs=100, raw_samples=10_000, restarts=1)
-        return BotorchJES(X, y)
+            known = About(hypers=hypers)
+            return BotorchJES(X, y, known, pairs=100, raw_samples=10_000, restarts=1)
+        return BotorchJES(X, y, about)
 
     budget = "100 pairs, 10,000 raw, 1 start, given" if paper else "64 pairs, 512 raw, 4 starts"
     return [
-        Entry("Optuna GPSampler", OptunaGP, repeats=20),
-        Entry("BoTorch qLogNEI (512 raw, 10 starts)", BotorchLogNEI, repeats=5),
+        Entry("Optuna GPSampler", partial(OptunaGP, about=about), repeats=20),
+        Entry("BoTorch qLogNEI (512 raw, 10 starts)", partial(BotorchLogNEI, about=about), 5),
         Entry(f"BoTorch qJES ({budget})", jes, 1 if paper else 3, 0 if paper else 1, most=150),
     ]
 

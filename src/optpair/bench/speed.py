@@ -100,8 +100,12 @@ class Plan:
     peers: bool = False
     cold: bool = True
     study: int = 0
+    levels: int | None = None
+    """Inputs are whole numbers of so many levels, instead of the interval."""
 
     def __post_init__(self) -> None:
+        if self.levels is not None and (self.paper or self.study):
+            raise ValueError("the paper's setting and whole studies have no levels")
         object.__setattr__(self, "beside", tuple(self.beside))
         object.__setattr__(self, "method", self.method or ("jes" if self.paper else ACQUISITION))
         for method in self.methods:
@@ -154,9 +158,11 @@ def given_sets(task: Task, sets: int) -> Hyperparameters:
     )
 
 
-def told(task: Task, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform points with noisy values."""
+def told(task: Task, points: int, levels: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform points, of so many levels or of all numbers, with noisy values."""
     X = task.initial(points)
+    if levels is not None:
+        X = np.rint(X * (levels - 1)) / (levels - 1)
     return X, np.array([task.observe(x, i) for i, x in enumerate(X)])
 
 
@@ -164,15 +170,15 @@ def optimizer(plan: Plan, task: Task, points: int) -> Optimizer:
     """The library's optimiser with a history of that many trials."""
     settings = plan.settings
     opt = Optimizer(
-        unit_space(task.dimensions),
+        unit_space(task.dimensions, plan.levels),
         direction="maximize",
         seed=0,
         acquisition=plan.method,
         hyperparameters=given_sets(task, settings.sets) if plan.paper else "marginal",
         settings=settings,
     )
-    for x, y in zip(*told(task, points), strict=True):
-        opt.tell({f"x{i}": float(u) for i, u in enumerate(x)}, float(y))
+    for x, y in zip(*told(task, points, plan.levels), strict=True):
+        opt.tell(opt.space.decode(x), float(y))
     return opt
 
 
@@ -223,7 +229,7 @@ class _Ours:
 
     def ask(self) -> np.ndarray:
         self._trial = self._optimizer.ask()
-        return np.array(list(self._trial.params.values()), dtype=np.float64)
+        return self._optimizer.space.encode(self._trial.params)
 
     def tell(self, x: np.ndarray, y: float) -> None:
         self._optimizer.tell(self._trial, y)
@@ -244,7 +250,8 @@ def ours(plan: Plan) -> Timed:
 
 def peer(entry: peers.Entry, plan: Plan) -> Timed:
     """Another library, on the same history."""
-    study = entry.build(*told(gp_sample(plan.dimensions), max(plan.n - entry.warm, 1)))
+    task, points = gp_sample(plan.dimensions), max(plan.n - entry.warm, 1)
+    study = entry.build(*told(task, points, plan.levels))
     return Timed(entry.name, plan, study, warm=entry.warm, repeats=entry.repeats)
 
 

@@ -63,7 +63,8 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
     console.print(_title(plan), style="bold")
     least = {}
-    if not plan.paper and plan.method in limits.KNOWN and plan.n <= plan.settings.most_rows:
+    counted = not plan.paper and plan.levels is None and plan.method in limits.KNOWN
+    if counted and plan.n <= plan.settings.most_rows:
         rows, sets = padded_size(plan.n, plan.dimensions), plan.settings.sets
         rates, single = limits.measure(rows, sets), limits.measure(rows, sets, "float32")
         least = limits.stages(plan.settings, plan.method, plan.dimensions, plan.n, rates, single)
@@ -91,7 +92,7 @@ def _entries(plan: Plan) -> list[peers.Entry]:
     """The peers that are worth timing at this size."""
     task = gp_sample(plan.dimensions)
     known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
-    everyone = peers.entries(plan.paper, known)
+    everyone = peers.entries(plan.paper, known, plan.levels)
     return [entry for entry in everyone if entry.most is None or plan.n <= entry.most]
 
 
@@ -99,8 +100,9 @@ def _title(plan: Plan) -> str:
     s, count = plan.settings, len(cores.available())
     model = "given" if plan.paper else "sampled"
     candidates = screened(s, pairs=True)
+    levels = "" if plan.levels is None else f" of {plan.levels} levels"
     return (
-        f"{plan.dimensions}-D, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
+        f"{plan.dimensions}-D{levels}, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
         f"{candidates} candidates, {_count(s.starts, 'start')}, {_count(count, 'core')}"
     )
 
