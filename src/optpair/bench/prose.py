@@ -62,9 +62,9 @@ _WHY = {
         sampled optima lay on that hill, and none near the highest peak. On eight other seeds five
         of the default's runs ended there, and three to five with an RBF kernel, hyperparameters
         refreshed at every tenth trial, without compressed values, with γ = 0.3, and with
-        `jes-peak` at the settings above; with JES at the settings above, which ends there once in
-        seven on this page, seven did (`results/tuning-hartmann6.jsonl`). None of these alone is
-        the cause, and a handful of seeds says little on this function.""",
+        `jes-peak` at the settings above, and seven with JES at the settings above
+        (`results/tuning-hartmann6.jsonl`): none of these alone is the cause, and a handful of seeds
+        says little on this function.""",
     "mlp": """Tables of ten levels a parameter, with the noise of a training's seed: after 80 trials
         most methods have seen one of the best rows, and differ by a thousandth or two of accuracy,
         a tenth of the noise.""",
