@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from optpair.cube import Cube, Moves
 from optpair.programs import kept
-from optpair.runtime import Numbers, Stream
+from optpair.runtime import Numbers, Stream, compiled
 
 BLOCK = 128  # rows screened at once, at most: their kernel rows stay in cache
 ROWS = 768  # rows evaluated at once in a discrete move, at most: those of all functions together
@@ -235,6 +235,7 @@ def _best_move(function: Function, cube: Cube, x: Array, up: Array) -> tuple[Arr
     return jnp.take_along_axis(moves, best[..., None], -2)[..., 0, :], value
 
 
+@compiled("starts", "steps")
 def maximize(
     function: OnCube, cube: Cube, candidates: Float[Array, "N D"], *, starts: int, steps: int
 ) -> tuple[Float[Array, " D"], Float[Array, ""]]:
