@@ -45,7 +45,7 @@ def test_one_diverged_run_does_not_squeeze_the_others(far: float) -> None:
     every = np.append(good, -far)
     scaling = Scaling.of(every)
     alone, among = Scaling.of(good).standardise(good), scaling.standardise(good)
-    assert np.ptp(among) > np.ptp(alone) / 4
+    assert np.ptp(among) > np.ptp(alone) / 3
     np.testing.assert_allclose(scaling.restore(scaling.standardise(every)), every, rtol=1e-9)
 
 
