@@ -237,6 +237,12 @@ def speed(
     study: Annotated[
         int, typer.Option(min=0, help="Also time whole studies of so many instant evaluations.")
     ] = 0,
+    paced: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Also time the asks of a study of so many evaluations of a second."
+        ),
+    ] = 0,
     levels: Annotated[
         int | None, typer.Option(min=2, help="Inputs are whole numbers of so many levels.")
     ] = None,
@@ -264,6 +270,7 @@ def speed(
             peers=peers,
             cold=cold,
             study=study,
+            paced=paced,
             levels=levels,
         )
         plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]

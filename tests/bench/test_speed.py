@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 
 import numpy as np
@@ -58,9 +59,19 @@ def test_inputs_of_few_levels() -> None:
     assert set(np.unique(X * 3)) == {0.0, 1.0, 2.0, 3.0}
     study = speed.optimizer(plan, gp_sample(2), 5)
     assert all(x in range(4) for x in study.ask().params.values())
-    for setting in ({"paper": True}, {"study": 3}):
+    for setting in ({"paper": True}, {"study": 3}, {"paced": 3}):
         with pytest.raises(ValueError, match="have no levels"):
             speed.Plan(levels=4, **setting)
+
+
+def test_every_ask_of_a_paced_study() -> None:
+    plan = speed.Plan(2, paced=2, pace=0.2)
+    begin = time.perf_counter()
+    seconds = speed.paced(plan)
+    assert len(seconds) == 2
+    assert 0 < sum(seconds) < time.perf_counter() - begin - 2 * plan.pace
+    shown = speed_report.paced_line(plan, [0.7, 0.1, 0.3, 0.2])
+    assert "first ask 0.70 s; later ones 0.200 s in the median, 0.30 s at most" in shown
 
 
 def test_everyone_has_a_turn() -> None:

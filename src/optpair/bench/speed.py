@@ -68,6 +68,24 @@ for _ in range(plan["study"]):
 """
 )
 
+_PACED = (
+    _OBJECTIVE
+    + """
+import time
+import optpair
+space = optpair.Space({name: optpair.Float(0, 1) for name in names})
+optimizer = optpair.Optimizer(space, seed=0, acquisition=plan["method"])
+seconds = []
+for _ in range(plan["paced"]):
+    begin = time.perf_counter()
+    trial = optimizer.ask()
+    seconds.append(time.perf_counter() - begin)
+    time.sleep(plan["pace"])
+    optimizer.tell(trial, objective(trial.params))
+print(json.dumps(seconds))
+"""
+)
+
 _OPTUNA_STUDY = (
     _OBJECTIVE
     + """
@@ -100,11 +118,15 @@ class Plan:
     peers: bool = False
     cold: bool = True
     study: int = 0
+    paced: int = 0
+    """Evaluations of a study that takes its time over each."""
+    pace: float = 1.0
+    """Seconds that each of those takes."""
     levels: int | None = None
     """Inputs are whole numbers of so many levels, instead of the interval."""
 
     def __post_init__(self) -> None:
-        if self.levels is not None and (self.paper or self.study):
+        if self.levels is not None and (self.paper or self.study or self.paced):
             raise ValueError("the paper's setting and whole studies have no levels")
         object.__setattr__(self, "beside", tuple(self.beside))
         object.__setattr__(self, "method", self.method or ("jes" if self.paper else ACQUISITION))
@@ -344,3 +366,12 @@ def studies(plan: Plan) -> dict[str, float]:
             in_new_process(script, plan, empty_cache=empty)
             seconds[name].append(time.perf_counter() - begin)
     return {name: float(np.median(taken)) for name, taken in seconds.items()}
+
+
+def paced(plan: Plan) -> list[float]:
+    """Seconds of every ask of a study with slow evaluations, on an empty cache.
+
+    All compiling should be hidden behind the evaluations.
+    """
+    seconds: list[float] = json.loads(in_new_process(_PACED, plan, empty_cache=True))
+    return seconds

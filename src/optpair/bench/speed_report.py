@@ -85,6 +85,9 @@ def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
     if plan.study:
         report["studies"] = speed.studies(plan)
         console.print(study_table(plan, report["studies"]))
+    if plan.paced:
+        report["paced"] = speed.paced(plan)
+        console.print(paced_line(plan, report["paced"]))
     return report
 
 
@@ -116,6 +119,16 @@ def _screening(found: Mapping[str, float]) -> str:
     return (
         f"of which screening, alone: {1e3 * seconds:.1f} ms, "
         f"limit {1e3 * limit:.1f}, ratio {seconds / limit:.1f}"
+    )
+
+
+def paced_line(plan: Plan, seconds: Sequence[float]) -> str:
+    """What a user with slow evaluations waits for, the first time ever."""
+    first, *later = seconds
+    return (
+        f"A study of {plan.paced} evaluations of {plan.pace:g} s each, empty cache: "
+        f"first ask {first:.2f} s; later ones {np.median(later):.3f} s in the median, "
+        f"{max(later):.2f} s at most"
     )
 
 
