@@ -141,6 +141,18 @@ def test_pending_points_are_accounted_for() -> None:
     assert len({(round(t.params["x"], 3), t.params["c"]) for t in trials}) >= 4
 
 
+def test_only_one_of_the_pending_points_exploits() -> None:
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    optimizer = cheap(space=space, settings=Settings(**TINY | {"steps": 8}, exploit=1.0))
+    for x, y in np.random.default_rng(0).uniform(size=(8, 2)):
+        optimizer.tell({"x": x, "y": y}, (x - 0.3) ** 2 + (y - 0.6) ** 2)
+    kinds = []
+    for _ in range(6):  # climbs of the same mean end a little apart
+        optimizer.ask()
+        kinds.append(optimizer.info.kind)
+    assert kinds == ["exploit"] + ["acquire"] * 5
+
+
 def test_points_of_the_users_own_come_first() -> None:
     optimizer = filled(cheap(), [objective(point(i)) for i in range(6)])
     trial = optimizer.ask()

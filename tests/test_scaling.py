@@ -82,8 +82,13 @@ def test_many_equal_values_still_leave_a_knee() -> None:
     np.testing.assert_allclose(scaling.restore(scaling.standardise(y)), y, rtol=1e-12, atol=1e-12)
 
 
-def test_restoring_far_below_stays_finite() -> None:
-    assert np.isfinite(Scaling.of(HEAVY).restore(-1e6))
+@pytest.mark.parametrize("largest", [1.0, 1e300])
+def test_restoring_far_below_stays_finite(largest: float) -> None:
+    scaling = Scaling.of(HEAVY / np.max(np.abs(HEAVY)) * largest)
+    z = np.array([0.0, -3.0, -10.0, -1e3])
+    raw = scaling.restore(z)
+    assert np.isfinite(raw).all()
+    assert (np.diff(raw) <= 0).all()
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from optpair.stages import Sampled
 DESIGN_POINTS = 1024
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
+SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
 COIN, HYPER, PATHS, SEARCH, POOL = range(5)  # one stream of randomness for each purpose
 
 
@@ -152,7 +153,7 @@ class Engine:
         if exploit:
             with info.stage("maximise"):
                 best = self._best(stream.child(SEARCH), surrogate)
-            if not _among(best.x, observations.pending):
+            if not _among(best.x, observations.pending, SAME_OPTIMUM):
                 info.kind = "exploit"
                 return best.x, state, info
         info.kind = "acquire"
@@ -433,9 +434,9 @@ class Engine:
         return effort.padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)
 
 
-def _among(x: np.ndarray, rows: np.ndarray) -> bool:
-    """Whether a point is one of the rows, up to round-off."""
-    return bool(np.any(np.all(np.abs(rows - x) < 1e-9, axis=1)))
+def _among(x: np.ndarray, rows: np.ndarray, within: float = 1e-9) -> bool:
+    """Whether a point is one of the rows, up to a distance in each column."""
+    return bool(np.any(np.all(np.abs(rows - x) < within, axis=1)))
 
 
 def _restored(x: np.ndarray, means: Numbers, variances: Numbers, scaling: Scaling) -> Best:

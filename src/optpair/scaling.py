@@ -25,6 +25,7 @@ from jaxtyping import Float
 
 ROUND_OFF = 1e-13  # relative differences below this are round-off of the values themselves
 SMALLEST = 1e-307
+LOWEST = -np.finfo(np.float64).max  # as far as restored values go
 DEEP = 3.0  # where values are compressed once more
 MOST_NOISE = 1e8  # a standardised noise variance at which a value teaches nothing
 
@@ -102,7 +103,8 @@ class Scaling:
         warped = self.loc + self.scale * np.asarray(z, dtype=np.float64)
         depth = self._below(warped)
         depth = np.minimum(depth, DEEP) + np.expm1(np.clip(depth - DEEP, 0.0, 10.0))
-        # e⁷⁰⁰ units below the knee is as far as float64 goes.
         below = np.expm1(np.minimum(depth, 700.0))
         knee = 0.0 if self.knee is None else self.knee
-        return np.where(below > 0, knee - self.unit * below, warped)
+        with np.errstate(over="ignore"):
+            deep = np.maximum(knee - self.unit * below, LOWEST)
+        return np.where(below > 0, deep, warped)
