@@ -6,6 +6,9 @@ Padded sizes, points screened, steps climbed, chains moved; and what is spared w
 from __future__ import annotations
 
 from dataclasses import replace
+from zlib import crc32
+
+import numpy as np
 
 from optpair.history import Observations
 from optpair.settings import Settings
@@ -16,6 +19,7 @@ EARLY, AHEAD = 48, 16  # trials before a padded size is needed: time to compile 
 CANDIDATES, CANDIDATES_BESIDE_PAIRS = 2048, 128
 PATH_CANDIDATES = 1024  # half of them in one or two dimensions
 MOVED_ROWS = 384  # of all chains that an update moves
+CATCH_UP = 10  # updates of the chains, at most, when many values were told at once
 POOLED = 3  # rounds of the chains that the worth of an answer is averaged over
 
 
@@ -66,11 +70,15 @@ def chain_moves(settings: Settings, n: int) -> int:
 
 
 def thinned(observations: Observations, most: int) -> Observations:
-    """What hyperparameters are inferred from: every observation or, of many, every k-th.
+    """What hyperparameters are inferred from: every observation or, of many, `most` of them.
 
-    Which ones hardly changes from one ask to the next, so that chains can be followed.
+    Those whose contents have the lowest checksums: as good as drawn by lot, and a new observation
+    takes the place of at most one, in whatever order they come, so that chains can be followed.
     """
-    keep = slice(None, None, -(-len(observations.y) // most) or 1)
+    keep = np.arange(len(observations.y))
+    if len(keep) > most:
+        rows = np.column_stack([observations.X, observations.y])
+        keep = np.sort(np.argsort([crc32(row.tobytes()) for row in rows], kind="stable")[:most])
     return replace(
         observations,
         X=observations.X[keep],

@@ -242,7 +242,7 @@ class Engine:
         moves = effort.chain_moves(settings, len(data.y))
         if chains is None:
             return inference.cold_start(stream, settings.sets, data, self.model, moves)
-        for i in range(min(n - state.told, 5)):  # catch up when many were told at once
+        for i in range(min(n - state.told, effort.CATCH_UP)):
             chains, mixing = inference.refresh(
                 stream.child(i), chains, data, model=self.model, moves=moves
             )

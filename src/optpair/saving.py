@@ -236,6 +236,7 @@ def _chains(document: Mapping[str, Any], sets: int, k: int) -> Chains:
     return Chains(
         position=_array("position", document["position"], (sets, k)),
         log_density=density,
+        log_weight=_array("log_weight", document["log_weight"], (sets,)),
         age=age.astype(int),
         step_size=float(_positive("step_size", document["step_size"], ())),
         inverse_mass=_positive("inverse_mass", document["inverse_mass"], (k,)),

@@ -166,6 +166,7 @@ def chains_at(position: np.ndarray, step: float) -> Chains:
     return Chains(
         position,
         log_prior(position, CURVED)[0],
+        np.zeros(len(position)),
         np.zeros(len(position), int),
         step,
         np.full(4, 0.5),
@@ -292,23 +293,31 @@ def reference() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 RUNS, SETS = 3, 64
 
 
+def error(runs: np.ndarray) -> np.ndarray:
+    """The standard error of the mean over (run, chain).
+
+    That of independent chains or, where a run's chains share ancestors and it is larger, that of
+    independent runs.
+    """
+    chains = runs.std((0, 1)) / np.sqrt(runs[..., 0].size)
+    whole = runs.mean(1).std(0, ddof=1) / np.sqrt(len(runs))
+    return np.asarray(np.maximum(chains, whole))
+
+
 def agree(
     runs: np.ndarray, reference: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
     """Moments over independent runs (run, chain, θ) against the reference.
 
-    The standard error is that of independent chains or, where a run's chains share ancestors and it
-    is larger, that of independent runs. 4.5 of them, in 8 comparisons.
+    4.5 standard errors, in 8 comparisons.
     """
     mean, variance, mean_error, variance_error = reference
-    for draws, truth, error in (
+    for draws, truth, its_error in (
         (runs, mean, mean_error),
         ((runs - mean) ** 2, variance, variance_error),
     ):
-        chains = draws.std((0, 1)) / np.sqrt(draws[..., 0].size)
-        whole = draws.mean(1).std(0, ddof=1) / np.sqrt(len(draws))
         gap = np.abs(draws.mean((0, 1)) - truth)
-        assert np.all(gap < 4.5 * np.hypot(np.maximum(chains, whole), error))
+        assert np.all(gap < 4.5 * np.hypot(error(draws), its_error))
 
 
 @pytest.fixture(scope="module")
@@ -354,6 +363,32 @@ def test_warm_chains_draw_from_it_too(
     agree(np.stack(runs), reference)
 
 
+def test_chains_follow_a_long_search() -> None:
+    """Forty points, one at a time, an eighth of the chains moved: as from a cold start."""
+    rng = np.random.default_rng(0)
+    line = rng.uniform(size=(40, 1))
+    values = np.sin(6 * line[:, 0]) + 0.1 * rng.normal(size=40)
+
+    def data(n: int) -> Data:
+        return Data(line[:n], values[:n], np.full(n, np.nan))
+
+    followed, cold = [], []
+    for i in range(RUNS):
+        chains, _ = cold_start(Stream.of(i), SETS, data(4), ON_LINE, SETS // 2)
+        for n in range(5, 41):
+            stream = Stream.of(i).child(n)
+            chains, _ = refresh(stream, chains, data(n), model=ON_LINE, moves=SETS // 8, gain=0.1)
+        followed.append(chains.position)
+        fresh, _ = cold_start(Stream.of(50 + i), SETS, data(40), ON_LINE, SETS // 2)
+        cold.append(fresh.position)
+    centre = np.mean(cold, (0, 1))
+    for power in (1, 2):
+        ours, theirs = (np.array(runs) - centre for runs in (followed, cold))
+        gap = np.mean(ours**power, (0, 1)) - np.mean(theirs**power, (0, 1))
+        assert np.all(np.abs(gap) < 4.5 * np.hypot(error(ours**power), error(theirs**power)))
+    assert min(len(np.unique(run[:, 0])) for run in followed) > 0.8 * SETS
+
+
 # --- resampling, rescaling, MAP -----------------------------------------------------------------
 
 
@@ -362,7 +397,7 @@ def numbered(M: int) -> Chains:
     position = np.arange(M)[:, None] * np.ones(4)
     recent = np.repeat(position[:, None], WINDOW, axis=1)
     old = -np.arange(M, dtype=float)
-    return Chains(position, old, np.zeros(M, int), 0.2, np.ones(4), recent)
+    return Chains(position, old, np.zeros(M), np.zeros(M, int), 0.2, np.ones(4), recent)
 
 
 def survivors(change: np.ndarray, seed: int = 0) -> tuple[np.ndarray, float]:
@@ -415,12 +450,58 @@ def test_where_all_are_impossible_nothing_is_done() -> None:
     assert effective == pytest.approx(12)
 
 
+def test_what_data_add_to_all_chains_alike_says_nothing_of_them() -> None:
+    chains = numbered(12)
+    for evidence in (5.0, -700.0, 1e4):
+        chains, effective = resample(0.5, chains, chains.log_density + evidence)
+        assert effective == pytest.approx(12)
+        np.testing.assert_allclose(chains.log_weight, 0.0, atol=1e-9)
+
+
+def test_weights_add_up_until_chains_are_resampled() -> None:
+    """Two data one after the other say of a chain what they say together."""
+    first, second = 0.1 * np.random.default_rng(4).normal(size=(2, 12))
+    start = numbered(12)
+    once, _ = resample(0.5, start, start.log_density + first)
+    twice, effective = resample(0.5, once, once.log_density + second)
+    together, expected = resample(0.5, start, start.log_density + first + second)
+    np.testing.assert_allclose(twice.log_weight, together.log_weight, atol=1e-12)
+    assert np.mean(np.exp(twice.log_weight)) == pytest.approx(1)
+    assert effective == pytest.approx(expected)
+
+
+def test_a_move_does_not_save_a_chain_from_its_weight() -> None:
+    """Half of the chains take the curve for noise, and their steps are too short to leave."""
+    bad = np.arange(12) < 6
+    position = np.where(bad[:, None], [3.0, -2.0, 0.0, 0.0], [-1.0, 0.0, -4.0, 0.0])
+    line = np.random.default_rng(0).uniform(size=(20, 1))
+    values = np.sin(6 * line[:, 0])
+
+    def data(n: int) -> Data:
+        return Data(line[:n], values[:n], np.full(n, np.nan))
+
+    density = Likelihood(data(8), ON_LINE).density(position)
+    chains = replace(chains_at(position, 1e-3), log_density=density, inverse_mass=np.full(4, 1e-3))
+    for n in range(9, 21):
+        chains, mixing = refresh(Stream.of(n), chains, data(n), model=ON_LINE, moves=12, gain=0.0)
+        assert mixing.effective > 6  # no datum by itself decides
+    assert np.all(chains.position[:, 0] < 0)
+
+
+def test_a_chain_that_was_impossible_starts_anew() -> None:
+    density = np.where(np.arange(12) == 2, -np.inf, 0.0)
+    chains = replace(numbered(12), log_density=density)
+    after, effective = resample(0.5, chains, np.full(12, 7.0))
+    assert effective == pytest.approx(12)
+    np.testing.assert_allclose(after.log_weight, 0.0, atol=1e-12)
+
+
 def test_rescaling_keeps_the_hyperparameters_in_raw_units() -> None:
     """y = loc + scale·standardised, before and after."""
     (loc, scale), (new_loc, new_scale) = (3.0, 2.0), (3.8, 1.5)
     recent = np.repeat(THETA[:, None] + 0.1, WINDOW, axis=1)
     prior = Prior(noise_floor=1e-12)  # the floor itself stays where it is, on standardised values
-    chains = Chains(THETA, np.zeros(4), np.zeros(4, int), 0.2, np.ones(D + 3), recent)
+    chains = Chains(THETA, np.zeros(4), np.zeros(4), np.zeros(4, int), 0.2, np.ones(D + 3), recent)
     shifted = rescale(chains, (scale / new_scale, (loc - new_loc) / new_scale), prior)
     assert shifted is not None
     for old, new in (
@@ -442,7 +523,7 @@ def test_rescaled_chains_see_the_same_likelihood() -> None:
     prior = Prior(noise_floor=1e-12)
     model = Model("rbf", prior, (0, 1))
     recent = np.repeat(THETA[:, None], WINDOW, axis=1)
-    chains = Chains(THETA, np.zeros(4), np.zeros(4, int), 0.2, np.ones(5), recent)
+    chains = Chains(THETA, np.zeros(4), np.zeros(4), np.zeros(4, int), 0.2, np.ones(5), recent)
     shifted = rescale(chains, (ratio, offset), prior)
     assert shifted is not None
     unknown = np.full(N, np.nan)

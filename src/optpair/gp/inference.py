@@ -2,10 +2,15 @@
 
 M chains run side by side, each contributing its last state. They start where the last refresh left
 them: they are reweighted by what the new data say of them, resampled where those weights are
-uneven (a chain that the data have ruled out would otherwise be stuck), and some of them, copies
-and those that have waited longest first, are moved by a long HMC trajectory. One datum changes the
-posterior little: moving every chain at every ask would be work without an effect. A cold start
-does the same from the prior, letting the data in step by step.
+uneven, and some of them, copies and those that have waited longest first, are moved by a long HMC
+trajectory. One datum changes the posterior little: moving every chain at every ask would be work
+without an effect. A cold start does the same from the prior, letting the data in step by step.
+
+This is sequential Monte Carlo (Chopin 2002). Weights are relative to the average of all chains, at
+every refresh: what new data add to the log density of every θ alike, their evidence, says nothing
+about θ. A move leaves the posterior as it is, and so a chain's weight: one that is stuck in a mode
+of little mass may move there as often as it likes. As answers weigh all chains alike, resampling
+comes early.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.special import softmax
+from scipy.special import logsumexp
 
 from optpair.gp.likelihood import Data, Densities, Likelihood, Model, Thetas, log_prior
 from optpair.gp.priors import Prior
@@ -29,6 +34,8 @@ LEAPFROGS = 12  # long trajectories: one of them nearly forgets where it started
 MASS_GAIN = 0.25  # how far the mass matrix follows the spread of the last draws
 ANNEALING, SETTLING = 6, 8  # rounds of a cold start: the data are let in, then all is there
 COLD_GAIN, WARM_GAIN = 1.0, 0.5  # how far the step size moves towards what draws suggest
+EVEN = 0.9  # the effective share of the chains at which their weights are as good as equal,
+NEGLIGIBLE = 0.1  # unless one of them has so little
 OLDEST = 1_000_000  # the age of a copy
 DIVERGENCE = 1000.0  # nats lost on a trajectory that went astray
 
@@ -38,8 +45,11 @@ class Chains:
     """M warm chains: what the next refresh starts from."""
 
     position: Float[np.ndarray, "M k"]
-    log_density: Float[np.ndarray, " M"]  # of the positions, when they were last moved
-    age: Int[np.ndarray, " M"]  # refreshes since then; copies of another chain come first
+    log_density: Float[np.ndarray, " M"]  # of the positions, at the last refresh
+    log_weight: Float[np.ndarray, " M"]  # by the data since they were resampled; 1 on average
+    age: Int[
+        np.ndarray, " M"
+    ]  # refreshes since they were moved; copies of another chain come first
     step_size: float
     inverse_mass: Float[np.ndarray, " k"]
     recent: Float[np.ndarray, "M W k"]  # the last draws, oldest first, for the diagnostic
@@ -62,11 +72,6 @@ class Mixing:
         between = np.var(np.mean(self.recent, axis=1), axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.max(np.sqrt((draws - 1) / draws + between / within)))
-
-    @property
-    def mixed(self) -> bool:
-        """R-hat below 1.2, and hardly a divergence."""
-        return self.rhat < 1.2 and self.divergences <= 1
 
 
 class Moved(NamedTuple):
@@ -126,23 +131,29 @@ def start_chains(stream: Stream, sets: int, model: Model) -> Chains:
         axis=1,
     )
     recent = np.repeat(position[:, None], WINDOW, axis=1)
-    return Chains(
-        position, np.zeros(sets), np.zeros(sets, dtype=int), 0.2, np.full(d + 3, 0.5), recent
-    )
+    none, ages = np.zeros(sets), np.zeros(sets, dtype=int)
+    return Chains(position, none, none, ages, 0.2, np.full(d + 3, 0.5), recent)
 
 
 def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> tuple[Chains, float]:
-    """Replace chains that the new log densities rule out by copies of the others.
+    """Reweight the chains by their new log densities; replace those that are ruled out by copies.
 
-    Systematic resampling with weights ∝ exp(new − old), only where their effective number falls
-    below half or one of them is impossible. Returns that number as well.
+    Systematic resampling, only where the effective number of chains falls below nine tenths or the
+    weight of one below a tenth. Returns that number as well. Where all are impossible nothing is
+    done.
     """
-    M = len(density)
-    change = np.where(np.isfinite(density), density - chains.log_density, -np.inf)
-    weights = softmax(change) if np.any(np.isfinite(change)) else np.full(M, 1 / M)
+    M, possible = len(density), np.isfinite(density)
+    if not possible.any():
+        return chains, float(M)
+    followed = possible & np.isfinite(chains.log_density)
+    change = density[followed] - chains.log_density[followed]
+    total = np.where(possible, np.mean(change) if followed.any() else 0.0, -np.inf)
+    total[followed] = chains.log_weight[followed] + change
+    log_weight = total - logsumexp(total) + np.log(M)
+    weights = np.exp(log_weight) / M
     effective = float(1 / np.sum(weights**2))
-    if effective >= M / 2 and np.all(weights > 0):  # an impossible chain has no slope: it stays
-        return chains, effective
+    if effective >= EVEN * M and np.all(weights * M > NEGLIGIBLE):
+        return replace(chains, log_density=density, log_weight=log_weight), effective
     index = np.minimum(np.searchsorted(np.cumsum(weights), (np.arange(M) + coin) / M), M - 1)
     copies = np.isin(np.arange(M), np.unique(index, return_index=True)[1], invert=True)
     return (
@@ -150,6 +161,7 @@ def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> t
             chains,
             position=chains.position[index],
             log_density=density[index],
+            log_weight=np.zeros(M),
             age=np.where(copies, OLDEST, chains.age[index]),
             recent=chains.recent[index],
         ),
@@ -237,6 +249,7 @@ def _moved(
     grown = Chains(
         position,
         log_density,
+        chains.log_weight,
         np.minimum(age, OLDEST),
         float(np.clip(step_size, 1e-3, 1.0)),
         mass + MASS_GAIN * (spread - mass),
