@@ -28,6 +28,7 @@ FLOW = (
     "failures",
     "stages",
     "engine",
+    "ahead",
     "insight",
     "saving",
     "report",

@@ -346,13 +346,17 @@ def test_what_a_person_reads_of_a_belief() -> None:
     assert lines[4].endswith(f"{belief.next_gain:.3g} nats")
 
 
-def test_known_is_what_it_says() -> None:
+@pytest.mark.parametrize("unit", [1.0, 1e-5, 1e7])
+def test_known_is_what_it_says(unit: float) -> None:
     """One value, known hyperparameters: the posterior in closed form, in the user's units."""
-    optimizer = cheap(direction="maximize", hyperparameters=KNOWN)
-    optimizer.tell({"x": 0.0, "c": "a"}, 2.0, noise_var=0.25)
+    known = Hyperparameters(
+        KNOWN.lengthscale, KNOWN.outputscale * unit**2, KNOWN.noise * unit**2, KNOWN.mean * unit
+    )
+    optimizer = cheap(direction="maximize", hyperparameters=known)
+    optimizer.tell({"x": 0.0, "c": "a"}, 2.0 * unit, noise_var=0.25 * unit**2)
     answer = optimizer.recommend()
-    assert answer.mean == pytest.approx(2.0 / 1.25, rel=1e-6)
-    assert answer.std == pytest.approx(math.sqrt(1 - 1 / 1.25), rel=1e-6)
+    assert answer.mean == pytest.approx(unit * 2.0 / 1.25, rel=1e-6)
+    assert answer.std == pytest.approx(unit * math.sqrt(1 - 1 / 1.25), rel=1e-6)
 
 
 def test_the_best_tried_is_the_best_predicted_trial() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,7 +163,7 @@ def test_the_next_size_is_compiled_while_a_trial_runs() -> None:
     """The first ask, of the initial design, gets what the first use of the model needs."""
     optimizer = jes(seed=3, ahead=True)
     optimizer.ask()
-    worker = optimizer._compiling
+    worker = optimizer._ahead.worker
     assert worker is not None
     worker.join()
     made = len(stages.choose._forms)
@@ -172,6 +173,25 @@ def test_the_next_size_is_compiled_while_a_trial_runs() -> None:
     optimizer.ask()
     assert optimizer.info.kind == "acquire"
     assert len(stages.choose._forms) == made
+
+
+@pytest.mark.parametrize(("pending", "failed"), [(True, False), (False, True), (True, True)])
+def test_what_pending_and_failed_trials_need_is_rehearsed(pending: bool, failed: bool) -> None:
+    optimizer = jes(seed=3, exploit=0.0)
+    for i in range(4):
+        optimizer.tell(point(i), float(i))
+    for i in range(failed):
+        optimizer.tell(point(4 + i), failed=True)
+    engine = optimizer._engine
+    engine.rehearse(engine.size(optimizer._history.observations()), pending, failed)
+    if pending:
+        optimizer._history.add(point(7))
+    parts = (stages.sample, stages.fantasise, stages.choose, stages.best_mean)
+    made = [set(part._forms) for part in parts]
+    optimizer.ask()
+    assert optimizer.info.kind == "acquire"
+    optimizer.recommend()
+    assert [set(part._forms) for part in parts] == made
 
 
 def test_two_threads_that_run_programs_do_not_block_each_other() -> None:
@@ -214,6 +234,27 @@ def test_no_threads_of_blas_while_a_program_runs() -> None:
         assert blas_threads() == chosen
     assert chosen
     assert during == [[1] * len(chosen)]
+
+
+def test_threads_of_blas_come_back_when_two_overlap() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with programs.one_blas_thread():
+            entered.set()
+            leave.wait(10)
+
+    chosen = blas_threads()
+    other = threading.Thread(target=stay)
+    with programs.one_blas_thread(), programs.one_blas_thread():
+        assert set(blas_threads()) == {1}
+        other.start()
+        assert entered.wait(10)
+    assert blas_threads() == chosen
+    leave.set()
+    other.join()
+    assert blas_threads() == chosen
+    assert max(chosen) > 1 or os.cpu_count() == 1
 
 
 def test_options_that_this_xla_does_not_know_are_done_without(

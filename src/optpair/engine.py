@@ -198,20 +198,22 @@ class Engine:
         return Pairs(self._worth(best, surrogate), x, f, max(gain, 0.0), gap)
 
     @double
-    def rehearse(self, rows: int, recommend: bool = True) -> None:
-        """Go through each compiled stage, with that many made-up observations."""
+    def rehearse(
+        self, rows: int, pending: bool = False, failed: bool = False, recommend: bool = True
+    ) -> None:
+        """Go through each compiled stage, with a few made-up observations and room for `rows`."""
         if self.acquisition in CONTROLS:
             return
-        stream, nothing = Stream.of(0), np.zeros((0, self.cube.dimensions))
-        X, y = np.zeros((rows, self.cube.dimensions)), stream.draw().standard_normal(rows)
-        observations = Observations(X, y, np.full(rows, np.nan), nothing, nothing)
+        engine, stream = replace(self, least=rows), Stream.of(0)
+        X, y = stream.draw().uniform(size=(3, self.cube.dimensions)), np.array([0.0, 1.0, 2.0])
+        observations = Observations(X, y, np.full(3, np.nan), X[: int(pending)], X[: int(failed)])
         sets = self.settings.sets if self.hyperparameters == "marginal" else 1
         theta = inference.start_chains(stream, sets, self.model).position
-        surrogate = self.condition(State(rows, Scaling(), theta), observations, Info())
-        sampled = self.sample(stream, surrogate, observations, Info(), self.acquisition)
-        self._choose(stream, sampled, surrogate, self.acquisition)
+        surrogate = engine.condition(State(3, Scaling(), theta), observations, Info())
+        sampled = engine.sample(stream, surrogate, observations, Info(), self.acquisition)
+        engine._choose(stream, sampled, surrogate, self.acquisition)
         if recommend:
-            self._best(stream, surrogate)
+            engine._best(stream, surrogate)
 
     def refresh(
         self, stream: Stream, state: State, observations: Observations, info: Info
@@ -281,7 +283,7 @@ class Engine:
         """The posterior, and the chance of success where something failed."""
         scaling = state.scaling
         assert scaling is not None
-        data, size = self._data(observations, scaling), self._size(observations)
+        data, size = self._data(observations, scaling), self.size(observations)
         posterior = self._posterior(state.theta, data, size, info)
         success = self._success(observations, info)
         more = state.pooled
@@ -310,7 +312,7 @@ class Engine:
         if len(observations.failed) == 0:
             return None
         with info.stage("failures"):
-            size = self._size(observations)
+            size = self.size(observations)
             most = self.settings.most_rows
             return fit_success(self.model, observations.X, observations.failed, size, most)
 
@@ -421,14 +423,16 @@ class Engine:
         return np.asarray(stages.fill(shift, self.cube, sobol(d, DESIGN_POINTS)))
 
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
-        """Standardised observations."""
-        noise_var = np.maximum(
-            scaling.variance(observations.noise_var, observations.y),
-            self.settings.prior.noise_floor,
-        )
-        return Data(observations.X, scaling.standardise(observations.y), noise_var)
+        """Standardised observations or, where hyperparameters are known, in their units."""
+        noise_var = scaling.variance(observations.noise_var, observations.y)
+        floor = self.settings.prior.noise_floor
+        if isinstance(self.hyperparameters, Hyperparameters):
+            noise_var = observations.noise_var
+            floor *= float(np.max(self.hyperparameters.outputscale))
+        y = scaling.standardise(observations.y)
+        return Data(observations.X, y, np.maximum(noise_var, floor))
 
-    def _size(self, observations: Observations) -> int:
+    def size(self, observations: Observations) -> int:
         """The rows that observations are padded to, with room for what is pending or failed."""
         more = max(len(observations.pending), len(observations.failed))
         return effort.padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)

@@ -88,7 +88,7 @@ class History:
         return len(self._trials)
 
     def __iter__(self) -> Iterator[Trial]:
-        return iter(self._trials.values())
+        return iter(list(self._trials.values()))  # as of now, whatever other threads add
 
     def __getitem__(self, trial_id: int) -> Trial:
         return self._trials[trial_id]

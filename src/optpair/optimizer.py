@@ -16,13 +16,12 @@ from jaxtyping import Float
 
 from optpair import insight, report, saving
 from optpair.acquisition import NAMES
+from optpair.ahead import Ahead
 from optpair.default import ACQUISITION
-from optpair.effort import padded_size, size_ahead
 from optpair.engine import Best, Engine, Info, Pairs, State
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
 from optpair.history import State as TrialState
-from optpair.programs import compile_ahead, rehearse
 from optpair.runtime import Stream, check_seed, refuse_fork
 from optpair.settings import Settings
 from optpair.space import Space
@@ -152,8 +151,7 @@ class Optimizer:
         self._asked = 0
         self._info = Info()
         self._lock = threading.RLock()
-        self._compiled: set[int] = set()  # padded sizes, in the background
-        self._compiling: threading.Thread | None = None
+        self._ahead = Ahead(self._engine)
 
     @property
     def space(self) -> Space:
@@ -202,36 +200,19 @@ class Optimizer:
     @_locked
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told or cancelled."""
-        self._compile_now()
+        observations = self._history.observations()
+        self._ahead.now(observations)
         x, state, info = self._engine.suggest(
             stream(self._seed, SUGGEST, self._asked),
             self._state,
-            self._history.observations(),
+            observations,
             self._asked,
             stream(self._seed, DESIGN, 0),
         )
         trial = self._history.add(self.space.decode(x))
         self._state, self._info, self._asked = state, info, self._asked + 1
-        self._compile_ahead()
+        self._ahead.later(observations)
         return trial
-
-    def _compile_now(self) -> None:
-        """Have what this ask needs compiled, two programs at a time, while its chains start."""
-        told = self._history.count("told")
-        rows = padded_size(told + self._history.count("pending"), self._engine.cube.dimensions)
-        if told >= self._engine.initial and rows not in self._compiled:
-            self._compiled.add(rows)
-            work = functools.partial(self._engine.rehearse, rows, recommend=False)
-            rehearse(work, beside=2)
-
-    def _compile_ahead(self) -> None:
-        """While the trial runs: have the next padded size compiled before it is needed."""
-        n = self._history.count("told") + self._history.count("pending")
-        rows = size_ahead(n, self._engine.initial, self._engine.cube.dimensions)
-        busy = self._compiling is not None and self._compiling.is_alive()
-        if self._engine.settings.ahead and rows not in self._compiled and not busy:
-            self._compiled.add(rows)
-            self._compiling = compile_ahead(functools.partial(self._engine.rehearse, rows))
 
     @_locked
     def tell(

@@ -49,14 +49,25 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+_limiting = threading.Lock()
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
     """No threads of BLAS for a while.
 
     They gain nothing on small matrices, and spin: where another process has the second core, a
-    factorisation of a millisecond would wait for the scheduler, a hundred times as long.
+    factorisation of a millisecond would wait for the scheduler, a hundred times as long. Whoever
+    set the limit lifts it, and nobody else: two that overlap would leave it behind for good.
     """
-    limited: contextlib.AbstractContextManager[Any] = _blas().limit(limits=1)
-    return limited
+    if not _limiting.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _blas().limit(limits=1):
+            yield
+    finally:
+        _limiting.release()
 
 
 class _Here(threading.local):

@@ -171,6 +171,33 @@ def test_a_failed_trial_is_no_value() -> None:
     assert {len(column) for column in results.values()} == {8}
 
 
+class Late(Moody):
+    """Fails at the first three fits of all, which are those of the first trial."""
+
+    fits = 0
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Late:
+        Late.fits += 1
+        if Late.fits <= 3:
+            raise RuntimeError("too early")
+        super().fit(X, y)
+        return self
+
+
+def test_what_failed_once_may_be_the_answer() -> None:
+    """The trial that is refitted is one that gave a value, not the first at the same point."""
+    search = JESSearchCV(
+        Late(), {"right": [0.2, 0.9]}, **{**CHEAP, "cv": KFold(3), "evaluations": 8}
+    )
+    Late.fits = 0
+    with pytest.warns(FitFailedWarning, match="too early"):
+        search.fit(TOLD, ANSWER)
+    states = [trial.state for trial in search.optimizer_.trials]
+    assert states == ["failed"] + ["told"] * 7
+    assert search.best_params_ == search.recommendation_.params
+    assert search.cv_results_["params"][search.best_index_] == search.best_params_
+
+
 def test_a_fold_that_fails_is_a_failed_trial() -> None:
     search = moody("low on a fold", evaluations=8)
     with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 3"):

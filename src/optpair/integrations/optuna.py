@@ -31,6 +31,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
+from optpair.ahead import Ahead
 from optpair.default import ACQUISITION
 from optpair.engine import Engine, State
 from optpair.gp.posterior import Hyperparameters
@@ -90,6 +91,9 @@ class _Desk:
     sign: float
     rows: dict[int, _Row | None] = field(default_factory=dict)
     state: State = field(default_factory=State)
+
+    def __post_init__(self) -> None:
+        self.ahead = Ahead(self.engine)
 
     def read(self, study: Study) -> None:
         """Read the trials that have ended since the last time."""
@@ -225,15 +229,18 @@ class JESSampler(BaseSampler):
             return {}
         with self._lock:
             desk = self._read(study, search_space)
+            observations = desk.observations(desk.pending(study, but=trial.number))
+            desk.ahead.now(observations)
             x, desk.state, _ = desk.engine.suggest(
                 stream(self._seed, SUGGEST, trial.number),
                 desk.state,
-                desk.observations(desk.pending(study, but=trial.number)),
+                observations,
                 trial.number,
                 stream(self._seed, DESIGN, 0),
             )
             params = desk.domain.decode(x)
             publish(study, trial, params, search_space)
+            desk.ahead.later(observations)
             return params
 
     def sample_independent(

@@ -191,7 +191,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
         best = optimizer.recommend(tried=True)
         self.optimizer_, self.recommendation_ = optimizer, menu.served(best)
-        self._chosen = next(t.id for t in optimizer.trials if repr(t.params) == repr(best.params))
+        told = [trial for trial in optimizer.trials if trial.state == "told"]
+        self._chosen = next(t.id for t in told if repr(t.params) == repr(best.params))
 
     def _select_best_index(self, refit: Any, refit_metric: str, results: Results) -> int:
         """The row of the recommendation, where scikit-learn takes the best observed."""
