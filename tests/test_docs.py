@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import optpair
+from optpair import acquisition
+
 pytest.importorskip("optuna")
 
 from pages import ROOT, Reader, blocks, forgetting
@@ -20,6 +23,14 @@ def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     with forgetting(tmp_path):
         Reader(page).follow(text)
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    listed = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
+    objects = {line.rpartition(".")[2] for line in listed.splitlines() if line.startswith(":::")}
+    functions = {name for name in acquisition.__all__ if name[0].islower()}
+    assert {*optpair.__all__} - {"acquisition", "gp", "pairs"} <= objects
+    assert functions <= objects
 
 
 def test_pages_have_code() -> None:

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Space
-from optpair.history import LARGEST, History
+from optpair.default import LARGEST
+from optpair.history import History
 from shell_cases import SPACE, point
 
 HERE = {"x": 0.5, "c": "a"}

@@ -49,12 +49,12 @@ def doubled(x: jax.Array, *, times: int) -> tuple[jax.Array, dict[str, jax.Array
 def test_another_process_loads_what_was_compiled(folder: Path) -> None:
     """Factorisations too, and the answer is the same to the last digit."""
     first = python(STUDY, env={"XDG_CACHE_HOME": str(folder)})
-    kept = {file.name: file.stat().st_mtime_ns for file in files(folder)}
+    kept = {file.name: file.stat().st_ino for file in files(folder)}
     light = "import sys; assert 'scipy.stats' not in sys.modules"  # half a second to import
     second = python(STUDY + light, env={"XDG_CACHE_HOME": str(folder)})
     assert (first.returncode, first.stderr) == (second.returncode, second.stderr) == (0, "")
     assert first.stdout == second.stdout
-    assert kept == {file.name: file.stat().st_mtime_ns for file in files(folder)}
+    assert kept == {file.name: file.stat().st_ino for file in files(folder)}
     names = {name.split("-")[0] for name in kept}
     assert {"optpair.stages.sample", "optpair.stages.choose"} <= names
 
@@ -126,11 +126,19 @@ def test_an_error_while_tracing_is_told_to_all_and_not_kept(folder: Path) -> Non
 
 
 def test_the_oldest_programs_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Oldest by when they were last used, not by when they were made."""
     monkeypatch.setattr(programs, "MOST_FILES", 4)
-    program = Program(doubled, ("times",))
-    for n in range(1, 8):
+    program, order = Program(doubled, ("times",)), []
+    for n in range(1, 5):
         program(np.ones(n), times=1)
-    assert 3 <= len(files(folder)) <= 4
+        (new,) = set(files(folder)) - set(order)
+        order.append(new)
+        os.utime(new, (n, n))
+    Program(doubled, ("times",))(np.ones(1), times=1)  # as another process would load it
+    program(np.ones(5), times=1)
+    left = set(files(folder))
+    assert order[0] in left
+    assert order[1] not in left
 
 
 def test_ahead_of_need_programs_are_compiled_and_not_run(folder: Path) -> None:

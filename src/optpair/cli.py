@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpair.cli_bench import bench
+from optpair.default import LARGEST
 from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE
 from optpair.exits import fail as _fail
 
@@ -152,11 +153,11 @@ def tell(
     """Tell what a trial gave: VALUE, --failed, or --cancel."""
     if [value is not None, failed, cancel].count(True) != 1:
         _fail("give one of VALUE, --failed and --cancel", USAGE)
-    if value is not None and not abs(value) <= 1e300:
+    if value is not None and not abs(value) <= LARGEST:
         _fail(f"VALUE must be a finite number, not {value}; --failed says that it failed", USAGE)
     if (noise_var is not None and value is None) or (message and not failed):
         _fail("--noise-var goes with VALUE, --message with --failed", USAGE)
-    if noise_var is not None and not noise_var <= 1e300:
+    if noise_var is not None and not noise_var <= LARGEST:
         _fail(f"--noise-var must be a finite variance, not {noise_var}", USAGE)
     with _study(file) as study:
         from optpair.study import commands

@@ -1,7 +1,11 @@
-"""The acquisition function that is used unless another is asked for.
-
-It is the one that the evidence favours (docs/benchmarks.md), and stands alone so that the command
-line can name it before anything heavy is loaded.
-"""
+"""What shells need to know before anything heavy is loaded."""
 
 ACQUISITION = "jes-peak"
+"""The acquisition function unless another is asked for: the one that the evidence favours
+(docs/benchmarks.md)."""
+
+FILLING = ("sobol", "random")
+"""Samplers that fill the space, and need no model."""
+
+LARGEST = 1e300
+"""A value beyond ± this is taken for infinite."""

@@ -15,12 +15,12 @@ from typing import Any, Literal, NoReturn, SupportsFloat, get_args
 import numpy as np
 from jaxtyping import Float
 
+from optpair.default import LARGEST
 from optpair.space import Space
 
 Direction = Literal["minimize", "maximize"]
 State = Literal["pending", "told", "failed"]
 
-LARGEST = 1e300
 """Values beyond this leave no room for predictions in float64."""
 
 FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"

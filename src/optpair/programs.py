@@ -36,7 +36,7 @@ R = TypeVar("R")
 OPTIONS = {"xla_backend_optimization_level": 1}
 # Half the time to compile; loops of elementary functions are slower then.
 PLAIN = OPTIONS | {"xla_cpu_use_fusion_emitters": False}
-MOST_FILES = 400  # programs on disk; the oldest go first
+MOST_FILES = 400  # programs on disk; those that were not used for longest go first
 
 
 # One program at a time: two at once can each hold the threads that the other is waiting for.
@@ -269,6 +269,7 @@ def _read(path: Path) -> tuple[bytes, Any] | None:
     """A program as it was kept and the shapes it returns, or None where it cannot be used."""
     try:
         payload, result = pickle.loads(path.read_bytes())
+        path.touch()  # those that were not used for longest are the first to go
         return payload, result
     except FileNotFoundError:
         return None

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from optpair.history import LARGEST, Direction, Trial, as_number
+from optpair.default import LARGEST
+from optpair.history import Direction, Trial, as_number
 from optpair.optimizer import Optimizer, Recommendation
 from optpair.space import Space
 

@@ -91,6 +91,9 @@ def test_places() -> None:
     axis = axes.of_parameter(Float(1e-4, 1, log=True))
     assert [axis.at(v) for v in (1e-4, 1e-2, 1.0, 7.0)] == pytest.approx([0, 0.5, 1, 1])
     assert axes.of_parameter(Int(0, 4)).at(1) == 0.25
+    large = axes.of_parameter(Int(10**17, 10**17 + 5))  # floats do not tell them apart
+    assert large.at(10**17 + 1) == 0.2
+    assert [place for place, _ in large.ticks()] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     kinds = axes.of_parameter(Categorical([1, True, "1"]))
     assert [kinds.at(v) for v in (1, True, "1")] == pytest.approx([1 / 6, 0.5, 5 / 6])
 

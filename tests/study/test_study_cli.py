@@ -325,4 +325,4 @@ def test_states_of_a_study_that_others_wrote() -> None:
                 state=state, params={"x": 0.5}, distributions=space, system_attrs=attributes
             )
         )
-    assert [trials.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "stale"]
+    assert [trials.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "pruned"]

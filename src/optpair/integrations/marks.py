@@ -33,17 +33,19 @@ PARAMS = "optpair:params"
 LONGEST = 2000
 """Characters that every storage keeps in one attribute."""
 
-State = Literal["told", "failed", "running", "by hand", "enqueued", "stale", "cancelled"]
+State = Literal["told", "failed", "pruned", "running", "by hand", "enqueued", "stale", "cancelled"]
 
 
 def state(trial: FrozenTrial) -> State:
-    """What became of a trial; stale and cancelled ones are forgotten by the model."""
+    """What became of a trial; pruned, stale and cancelled ones are forgotten by the model."""
     if trial.state == TrialState.WAITING:
         return "enqueued"
     if trial.state == TrialState.RUNNING:
         return "by hand" if BY_HAND in trial.user_attrs else "running"
     if trial.value is not None:
         return "told"
+    if trial.state == TrialState.PRUNED:
+        return "pruned"
     if FAILED in trial.system_attrs:
         return "failed"
     return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"

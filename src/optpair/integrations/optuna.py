@@ -32,10 +32,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
 from optpair.ahead import Ahead
-from optpair.default import ACQUISITION
+from optpair.default import ACQUISITION, LARGEST
 from optpair.engine import Engine, State
 from optpair.gp.posterior import Hyperparameters
-from optpair.history import LARGEST, Direction, Observations, Trial, check_noise_var
+from optpair.history import Direction, Observations, Trial, check_noise_var
 from optpair.integrations.domain import Domain, only_value, to_parameter
 from optpair.integrations.marks import (
     FAILED,
@@ -160,9 +160,9 @@ class JESSampler(BaseSampler):
     the last value it reported, and not at all where it reported none. The variance of a value's
     noise, where it is known, is the trial's user attribute `NOISE_VAR`.
 
-    seed: any non-negative int. The same seed and the same study give the same points. Workers of
-        one study should share it: each trial number has its own stream of randomness, and the
-        first trials then are one space-filling design. None draws one.
+    seed: any non-negative int. The same seed gives the same study, run from its start by one
+        worker. Workers of one study should share it: each trial number has its own stream of
+        randomness, and the first trials then are one space-filling design. None draws one.
     search_space: the distributions, where they are known beforehand: the first trials then fill
         the space, instead of being sampled independently.
     independent_sampler: for what is not modelled; at random by default.

@@ -27,9 +27,9 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from optpair.default import ACQUISITION
+from optpair.default import ACQUISITION, LARGEST
 from optpair.gp.posterior import Hyperparameters
-from optpair.history import LARGEST, Trial
+from optpair.history import Trial
 from optpair.integrations.folds import noise_of_means
 from optpair.optimizer import Belief, Mode, Optimizer, Recommendation
 from optpair.settings import Settings

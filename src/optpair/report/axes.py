@@ -34,12 +34,13 @@ class Line:
 
     def at(self, value: Any) -> float:
         """The place of a value; those beyond stand at the end."""
-        v = float(value)
         if self.log:
             low, high = math.log(self.low), math.log(self.high)
-            place = (math.log(max(v, self.low)) - low) / (high - low)
+            place = (math.log(max(float(value), self.low)) - low) / (high - low)
+        elif self.whole:  # exactly, however large they are
+            place = (value - self.low) / (self.high - self.low)
         else:
-            place = (v / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+            place = (float(value) / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
         return min(max(place, 0.0), 1.0)
 
     def ticks(self, wanted: int = 5) -> list[Tick]:
@@ -48,9 +49,12 @@ class Line:
         return [(self.at(value), label) for value, label in values]
 
     def _steps(self, wanted: int) -> list[tuple[float, str]]:
-        step = _nice((self.high / 2 - self.low / 2) / wanted * 2)
         if self.whole:
-            step = 5.0 if step == 2.5 else max(step, 1.0)
+            step = _nice((self.high - self.low) / wanted)
+            every = 5 if step == 2.5 else max(round(step), 1)
+            rounds = range(-(-int(self.low) // every), int(self.high) // every + 1)
+            return [(i * every, _round(i * every, every)) for i in rounds]
+        step = _nice((self.high / 2 - self.low / 2) / wanted * 2)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [(i * step, _round(i * step, step)) for i in range(first, last + 1)]
@@ -100,8 +104,7 @@ def of_parameter(parameter: Parameter, choices: Sequence[Any] = ()) -> Axis:
     if isinstance(parameter, Categorical):
         return Choices(tuple(choices or parameter.choices))
     assert isinstance(parameter, Float | Int)
-    whole = isinstance(parameter, Int)
-    return Line(float(parameter.low), float(parameter.high), parameter.log, whole)
+    return Line(parameter.low, parameter.high, parameter.log, isinstance(parameter, Int))
 
 
 def of_values(values: Sequence[float] | np.ndarray, *, zero: bool = False) -> Line:

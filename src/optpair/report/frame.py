@@ -57,15 +57,13 @@ class Frame:
             parts.append(el("text", label, x=at, y=foot + 16, text_anchor=anchor, transform=turn))
         return join(parts)
 
-    def y_marks(self, lines: bool = True) -> Markup:
+    def y_marks(self) -> Markup:
         """Marks and labels to the left of the box, and fine lines across it."""
         parts = []
         for place, label in self.y.ticks(max(2, int(self.down / 33))):
             at = self.top + self.down * (1 - place)
-            if lines:
-                parts.append(
-                    el("path", d=f"M{px(self.left)} {px(at)}h{px(self.across)}", class_="grid")
-                )
+            line = f"M{px(self.left)} {px(at)}h{px(self.across)}"
+            parts.append(el("path", d=line, class_="grid"))
             parts.append(el("text", label, x=self.left - 7, y=at + 4, text_anchor="end"))
         return join(parts)
 

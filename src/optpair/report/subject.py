@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from optpair.default import LARGEST
 from optpair.engine import Engine, State
-from optpair.history import LARGEST, Direction, Observations
+from optpair.history import Direction, Observations
 from optpair.runtime import Stream
 from optpair.space import Categorical, Space
 

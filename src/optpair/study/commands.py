@@ -13,7 +13,7 @@ from optuna import Study
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.default import ACQUISITION
+from optpair.default import ACQUISITION, FILLING
 from optpair.integrations.marks import BY_HAND, FAILED, NOISE_VAR, OUTPUT, mark, note
 from optpair.study import fleet, trials
 from optpair.study.config import StudyError, StudyFile
@@ -54,7 +54,7 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> b
 
 def has_engine(file: StudyFile) -> bool:
     """Whether the study's sampler is the engine, so that JAX is there anyway."""
-    return file.sampler not in ("sobol", "random")
+    return file.sampler not in FILLING
 
 
 def status(file: StudyFile) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from optpair.default import LARGEST
 from optpair.study.config import Command, Function, StudyError, StudyFile
 
 KEPT = 1500
@@ -150,7 +151,7 @@ def read(returned: object) -> Outcome:
     """An outcome from a number, or from a dict with `value` and perhaps `noise_var`."""
     table = returned if isinstance(returned, dict) else {"value": returned}
     value, noise_var = _number(table.get("value")), table.get("noise_var")
-    if value is None or not abs(value) <= 1e300:
+    if value is None or not abs(value) <= LARGEST:
         given = reprlib.repr(table.get("value"))
         return Outcome(problem=f"the value must be a finite number, not {given}")
     if noise_var is None:

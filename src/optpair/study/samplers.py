@@ -17,6 +17,7 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial
 
+from optpair.default import FILLING
 from optpair.study.config import StudyError, StudyFile
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def make_sampler(file: StudyFile) -> BaseSampler:
     """The sampler that the file names."""
-    if file.sampler in ("sobol", "random"):
+    if file.sampler in FILLING:
         return FillingSampler(file.sampler, file.seed, file.space)
     return engine_sampler(file, file.sampler)
 
