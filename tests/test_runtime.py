@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optpair.programs import device
 from optpair.runtime import check_seed, double, limit_threads, make_key
 from shell_cases import cheap, filled, python
 
@@ -118,6 +119,38 @@ def test_seeds_are_ints(seed: Any) -> None:
 def test_seeds_have_a_range(seed: Any) -> None:
     with pytest.raises(ValueError, match="seed must be "):
         check_seed(seed)
+
+
+DEVICES = """
+import jax
+from shell_cases import cheap, filled
+from optpair.programs import device
+from optpair.runtime import double
+first, second = jax.devices()
+where = double(lambda: (device(), next(iter(jax.numpy.zeros(1).devices()))))
+assert where() == (first, first), where()
+with jax.default_device(second):
+    assert where() == (second, second), where()
+    print(filled(cheap(), [1.0, 2.0, 0.5, 0.7]).recommend().mean)
+print(filled(cheap(), [1.0, 2.0, 0.5, 0.7]).recommend().mean)
+"""
+
+
+def test_all_runs_on_the_device_that_jax_was_told(tmp_path: Path) -> None:
+    """With a cache that is empty, and then with what was compiled."""
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    for _ in range(2):
+        done = python(DEVICES, env={**flags, "XDG_CACHE_HOME": str(tmp_path)})
+        assert (done.returncode, done.stderr) == (0, "")
+        assert len(set(done.stdout.split())) == 1
+
+
+def test_the_cpu_unless_jax_was_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where JAX has a GPU, which would come first."""
+    monkeypatch.setattr(jax, "devices", lambda *_: ["the GPU"])
+    monkeypatch.setattr(jax, "local_devices", lambda backend: [f"the {backend}"])
+    told = jax.config.jax_platforms  # type: ignore[attr-defined]
+    assert device() == ("the GPU" if told else "the cpu")
 
 
 def test_a_quiet_process_with_a_cache_of_its_own(tmp_path: Path) -> None:

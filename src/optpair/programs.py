@@ -49,6 +49,14 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+def device() -> Any:
+    """Where everything runs: the CPU, unless JAX was told otherwise. A GPU is the objective's."""
+    told, platforms = jax.config.jax_default_device, jax.config.jax_platforms  # type: ignore[attr-defined]
+    if told is not None:
+        return told if isinstance(told, jax.Device) else jax.devices(told)[0]
+    return jax.devices()[0] if platforms else jax.local_devices(backend="cpu")[0]
+
+
 _limiting = threading.Lock()
 
 
@@ -259,7 +267,7 @@ class Program(Generic[P, R]):
 
 def _compile(lowered: Any, options: dict[str, Any]) -> Any:
     """Compiled with these options, where this XLA knows them."""
-    if jax.default_backend() == "cpu":
+    if device().platform == "cpu":
         with contextlib.suppress(jax.errors.JaxRuntimeError):
             return lowered.compile(compiler_options=options)
     return lowered.compile()
@@ -281,7 +289,9 @@ def _loaded(payload: bytes, result: Any, structure: Any) -> _Form[Any] | None:
     """A kept program, ready to run, or None where it cannot be."""
     try:
         _start_lapack()
-        return _Form(deserialize_and_load(payload, structure, jax.tree.structure(result)), result)
+        outputs, here = jax.tree.structure(result), device()
+        run = deserialize_and_load(payload, structure, outputs, here.client, [here])
+        return _Form(run, result)
     except Exception:  # by another XLA, in spite of all: it is compiled again
         return None
 
@@ -338,7 +348,7 @@ def _surroundings() -> tuple[str, ...]:
     source = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         source.update(file.read_bytes())
-    device = jax.devices()[0]
+    here = device()
     return (
         source.hexdigest(),
         jax.__version__,
@@ -346,7 +356,7 @@ def _surroundings() -> tuple[str, ...]:
         platform.python_version(),
         platform.machine(),
         _processor(),
-        f"{device.platform} {device.device_kind} {len(jax.devices())} {os.cpu_count()}",
+        f"{here.platform} {here.device_kind} {len(jax.devices())} {os.cpu_count()}",
         os.environ.get("XLA_FLAGS", ""),
     )
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from optpair.programs import Program
+from optpair.programs import Program, device
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,15 +63,15 @@ def static(**kwargs: Any) -> Any:
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function in float64, whatever the caller's JAX settings are.
+    """Run a function in float64 on `device()`, whatever the caller's JAX settings are.
 
-    The switch is thread-local, so every way into the engine passes through here.
+    The switches are thread-local, so every way into the engine passes through here.
     """
 
     @functools.wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         _enter()
-        with jax.enable_x64(True):
+        with jax.enable_x64(True), jax.default_device(device()):
             return function(*args, **kwargs)
 
     return inner
