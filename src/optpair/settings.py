@@ -35,8 +35,8 @@ class Settings:
     """Chains that an update moves by HMC, those that have waited longest first. None means 384 over
     the number of told trials, at least two: all, where there are few trials and they say most."""
     most_rows: int = 256
-    """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from so many,
-    and fewer sets are used, at least three: each costs time up to its cube."""
+    """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from this
+    many, and fewer sets are used, at least three: each costs time up to its cube."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None
