@@ -32,14 +32,6 @@ _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 _LOG_SQRT_2PI = math.log(_SQRT_2PI)
 
 
-def variance_lost(beta: Reals) -> Reals:
-    """1 − v(β) = r (β + r), the share of a normal's variance that truncation at β removes (M3).
-
-    Between 0 (β → ∞; exactly 0 above 38) and 1 (β → −∞), any β; derivative −v′(β).
-    """
-    return truncated_moments(beta).lost
-
-
 def truncated_variance_ratio(beta: Reals) -> Reals:
     """v(β), the variance of a standard normal truncated above at β (M3).
 
