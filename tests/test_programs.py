@@ -141,6 +141,20 @@ def test_the_oldest_programs_go_first(folder: Path, monkeypatch: pytest.MonkeyPa
     assert order[1] not in left
 
 
+def test_a_cache_that_may_only_be_read_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Program(doubled, ("times",))(np.ones(2), times=1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(programs, "_compile", refuse)
+    twice, _ = Program(doubled, ("times",))(np.ones(2), times=1)
+    np.testing.assert_array_equal(twice, [2.0, 2.0])
+
+
 def test_ahead_of_need_programs_are_compiled_and_not_run(folder: Path) -> None:
     """Each returns zeros at once, of the right shapes, and an error in one is met again later."""
     seen = []

@@ -277,12 +277,13 @@ def _read(path: Path) -> tuple[bytes, Any] | None:
     """A program as it was kept and the shapes it returns, or None where it cannot be used."""
     try:
         payload, result = pickle.loads(path.read_bytes())
-        path.touch()  # those that were not used for longest are the first to go
-        return payload, result
     except FileNotFoundError:
         return None
     except Exception:  # written by something else, or cut short: it is compiled again
         return None
+    with contextlib.suppress(OSError):  # a cache of someone else's is as good
+        path.touch()  # those that were not used for longest are the first to go
+    return payload, result
 
 
 def _loaded(payload: bytes, result: Any, structure: Any) -> _Form[Any] | None:

@@ -70,6 +70,8 @@ def test_every_ask_of_a_paced_study() -> None:
     seconds = speed.paced(plan)
     assert len(seconds) == 2
     assert 0 < sum(seconds) < time.perf_counter() - begin - 2 * plan.pace
+    with pytest.raises(ValueError, match="at least two evaluations"):
+        speed.Plan(paced=1)
     shown = speed_report.paced_line(plan, [0.7, 0.1, 0.3, 0.2])
     assert "first ask 0.70 s; later ones 0.200 s in the median, 0.30 s at most" in shown
 

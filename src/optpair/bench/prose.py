@@ -46,9 +46,8 @@ _ABOUT = {
         optimum; MES finds them too, but looks at poor regions most of the four; PES circles the
         optimum and passes over two local ones; EI misses two.""",
 }
-_LAGGING = """The rows of JES, MES, PES and EI are older than those of `optpair`: until then chains
-    of hyperparameters that were moved at every fifth or tenth trial lagged behind the data, for all
-    four alike. They are to be run again."""
+_LAGGING = """Rows of JES, MES, PES and EI are of an engine in which chains of hyperparameters that
+    were moved at every fifth or tenth trial lagged behind the data. They are to be run again."""
 _WHY = {
     "gp": """MES falls behind because its gain counts no noise: uncertainty looks fully removable
         everywhere, so that it goes on measuring what noise hides (GIBBON and rectified MES, which
@@ -71,6 +70,7 @@ _WHY = {
         default is better there by 0.39 ± 0.16, on the same ten seeds. """
     + _LAGGING,
     "gamma": _LAGGING,
+    "misspecified": _LAGGING,
     "gp-noisy": """As on the tasks with little noise: MES's gain counts none, and PES knows that the
         slope at x* is zero.""",
     "mlp": _LAGGING

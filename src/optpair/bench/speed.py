@@ -128,6 +128,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.levels is not None and (self.paper or self.study or self.paced):
             raise ValueError("the paper's setting and whole studies have no levels")
+        if self.paced == 1:
+            raise ValueError("a paced study has at least two evaluations")
         object.__setattr__(self, "beside", tuple(self.beside))
         object.__setattr__(self, "method", self.method or ("jes" if self.paper else ACQUISITION))
         for method in self.methods:
