@@ -294,6 +294,9 @@ def test_each_source_of_candidates_is_climbed_from() -> None:
     np.testing.assert_allclose(x, high, atol=1e-3)
     one, _ = maximize(function, box, jnp.asarray(candidates), starts=1, steps=30)
     np.testing.assert_allclose(one, low, atol=1e-3)
+    told = jnp.arange(20.0)  # values that are known are not asked for: the last is the best
+    last, _ = maximize(function, box, jnp.asarray(candidates), told, starts=1, steps=30)
+    np.testing.assert_allclose(last, high, atol=1e-3)
 
 
 @pytest.mark.parametrize("starts", [1, 7])

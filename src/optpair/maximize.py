@@ -237,15 +237,22 @@ def _best_move(function: Function, cube: Cube, x: Array, up: Array) -> tuple[Arr
 
 @compiled("starts", "steps")
 def maximize(
-    function: OnCube, cube: Cube, candidates: Float[Array, "N D"], *, starts: int, steps: int
+    function: OnCube,
+    cube: Cube,
+    candidates: Float[Array, "N D"],
+    values: Float[Array, " N"] | None = None,
+    *,
+    starts: int,
+    steps: int,
 ) -> tuple[Float[Array, " D"], Float[Array, ""]]:
     """The best legal point found, and its value.
 
-    Candidates are screened; the best of each of `starts` consecutive groups is climbed from. Order
-    the candidates by where they come from, and every source has its say.
+    Candidates are screened, unless their values are known; the best of each of `starts` consecutive
+    groups is climbed from. Order the candidates by where they come from, and every source has its
+    say.
     """
     N = len(candidates)
-    values = screen(function.evaluate, candidates)
+    values = screen(function.evaluate, candidates) if values is None else values
     values = jnp.where(jnp.isfinite(values), values, -jnp.inf)
     groups = min(starts, N)
     size = -(-N // groups)

@@ -96,7 +96,8 @@ def choose(
     if stars is not None:
         x = jnp.asarray(stars.x)
         candidates = jnp.concatenate([x.reshape(-1, x.shape[-1]), candidates])
-    return maximize(acquisition, cube, candidates, starts=starts, steps=steps)
+    values = acquisition.screened
+    return maximize(acquisition, cube, candidates, values, starts=starts, steps=steps)
 
 
 @compiled("starts", "steps", plain=True)

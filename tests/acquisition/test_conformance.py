@@ -27,7 +27,7 @@ from optpair.acquisition import (
 from optpair.acquisition.es import ES
 from optpair.acquisition.kg import KG
 from optpair.acquisition.mean import Mean
-from optpair.acquisition.mes import MAXIMA, _draw
+from optpair.acquisition.mes import MAXIMA, _maxima
 from optpair.acquisition.peak import Peak
 from optpair.acquisition.pes import PES
 from optpair.acquisition.pi import PI
@@ -87,7 +87,7 @@ def by_function(name: str, c: Context) -> Acquisition | None:
     made: dict[str, Callable[[], Acquisition]] = {
         "jes": lambda: jes(posterior, STARS),
         "jes-exact": lambda: jes(posterior, STARS, exact=True),
-        "mes": lambda: mes(posterior, _draw(c.key, posterior, c.points, MAXIMA)),
+        "mes": lambda: mes(posterior, _maxima(c.key, posterior, c.points, MAXIMA)),
         "mes-paths": lambda: mes(posterior, STARS),
         "gibbon": lambda: gibbon(posterior, STARS),
         "rmes": lambda: rmes(posterior, STARS),
@@ -139,6 +139,13 @@ def test_many_points_are_screened_in_blocks(name: str) -> None:
     # What is left of a variance at the data has fewer digits, and noisy EI divides by it.
     rtol = 1e-7 if name in {"nei", "lognei"} else 1e-9
     np.testing.assert_allclose(alpha(many)[-36:], alpha(many[-36:]), rtol=rtol)
+
+
+def test_what_building_tells_of_the_points_is_its_value_there(name: str) -> None:
+    alpha = built(name)
+    assert (alpha.screened is not None) == (name == "mes")
+    if alpha.screened is not None:
+        np.testing.assert_allclose(alpha.screened, alpha(RANDOM), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("unit", "shift"), [(1.0, 100.0), (1e-3, 0.0), (50.0, -3.0)])

@@ -26,9 +26,9 @@ from acquisition_cases import (
     source,
 )
 from optpair.acquisition import Context, gibbon, gumbel_maxima, jes, mes, pi, rmes
-from optpair.acquisition.mes import MES, _draw, _gumbel, _quantiles, build
+from optpair.acquisition.mes import MES, _draw, _gumbel, _moments, _quantiles, build
 from optpair.cube import Cube
-from optpair.gp.posterior import Hyperparameters, condition
+from optpair.gp.posterior import Hyperparameters, Posterior, condition
 from optpair.pairs import OptimalPairs, sample
 from optpair.runtime import make_key
 
@@ -236,10 +236,15 @@ def test_quartiles_of_a_maximum() -> None:
     np.testing.assert_allclose(alone, normal, rtol=1e-12)
 
 
+@jax.jit
+def gumbel(posterior: Posterior, points: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return _gumbel(posterior, *_moments(posterior, jnp.concatenate([posterior.X, points])))
+
+
 def test_gumbel_has_the_quartiles_and_the_draws_are_its_own() -> None:
     posterior = condition(HYPERS, X, Y)
     points = np.random.default_rng(6).uniform(size=(300, D))
-    location, scale = (np.asarray(v) for v in jax.jit(_gumbel)(posterior, jnp.asarray(points)))
+    location, scale = (np.asarray(v) for v in gumbel(posterior, jnp.asarray(points)))
     mean, variance = posterior.predict(np.concatenate([X, points]))
     for m in range(M):
         low, middle, high = stats.gumbel_r.ppf([0.25, 0.5, 0.75], location[m, 0], scale[m, 0])
@@ -251,9 +256,7 @@ def test_gumbel_has_the_quartiles_and_the_draws_are_its_own() -> None:
         wide = optimize.brentq(lambda t: log_share(t) - np.log(0.75), low - 9, high + 9)
         narrow = optimize.brentq(lambda t: log_share(t) - np.log(0.25), low - 9, high + 9)
         assert high - low == pytest.approx(wide - narrow, rel=1e-8)
-    drawn = np.asarray(
-        jax.jit(_draw, static_argnums=3)(make_key(0), posterior, jnp.asarray(points), 64)
-    )
+    drawn = np.asarray(_draw(make_key(0), jnp.asarray(location), jnp.asarray(scale), 64))
     u = stats.gumbel_r.cdf(drawn, location, scale)
     np.testing.assert_array_equal(np.floor(64 * u), np.tile(np.arange(64), (M, 1)))
     draws = gumbel_maxima(0, posterior, 64)
@@ -266,12 +269,12 @@ def test_independent_points_overstate_the_maximum() -> None:
     lattice = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), -1).reshape(-1, 2)
     one = Hyperparameters([[0.05, 0.05]], [1.0], [1e-4], [0.0])
     apart = condition(one, [[-9.0, -9.0]], [0.0])
-    location, scale = (np.asarray(v)[0, 0] for v in jax.jit(_gumbel)(apart, jnp.asarray(lattice)))
+    location, scale = (np.asarray(v)[0, 0] for v in gumbel(apart, jnp.asarray(lattice)))
     draws = np.random.default_rng(7).normal(size=(20_000, len(lattice))).max(1)
     medians = np.median(draws), location - scale * np.log(np.log(2))
     assert abs(medians[0] - medians[1]) < 4 * 1.25 * draws.std() / np.sqrt(20_000)
     same = condition(replace(one, lengthscale=np.full((1, 2), 1e3)), [[-9.0, -9.0]], [0.0])
-    dense, _ = (np.asarray(v)[0, 0] for v in jax.jit(_gumbel)(same, jnp.asarray(lattice)))
+    dense, _ = (np.asarray(v)[0, 0] for v in gumbel(same, jnp.asarray(lattice)))
     assert dense > 0.02  # one value everywhere, N(0, 1e-4): its median is 0
 
 

@@ -51,6 +51,8 @@ class Acquisition:
     """
 
     posterior: Posterior
+    screened: Float[Array, " N"] | None = None
+    """Values at its context's points, where building it has told them."""
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """Values at the points X, each on its own."""

@@ -20,7 +20,7 @@ which overstates f* the more, the denser the points are: a baseline's choice, no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
@@ -55,10 +55,16 @@ class MES(Acquisition):
     posterior: Posterior
     f: Float[Array, "M P"]
     form: Form = static()
+    screened: Float[Array, " N"] | None = None
 
     def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
         """α(x), nats."""
-        means, variance = self.posterior.moments(X)
+        return self.given(*self.posterior.moments(X))
+
+    def given(
+        self, means: Float[Array, "M F q"], variance: Float[Array, "M q"]
+    ) -> Float[Array, " q"]:
+        """α where the posterior has these moments."""
         noise = self.posterior.noise[:, None, None]
         s = jnp.maximum(variance, SMALLEST * self.posterior.outputscale[:, None])[:, None]
         beta = (self.f[..., None] - means) / jnp.sqrt(s)
@@ -82,45 +88,55 @@ def build_gumbel(context: Context) -> MES:
     """The form without noise, with f* from the Gumbel approximation over the screened points.
 
     Of more than `POINTS` every second is taken, or every third: what the approximation overstates
-    grows with them.
+    grows with them. Their moments are most of its work, so it is screened with the same.
     """
-    fantasies = context.posterior.residual.shape[1]
-    count = MAXIMA if fantasies == 1 else fantasies
-    some = context.points[:: -(-len(context.points) // POINTS)]
-    f = _draw(context.key, context.posterior, some, count)
-    return MES(context.posterior, f, "noiseless")
+    posterior, n = context.posterior, len(context.posterior.X)
+    fantasies = posterior.residual.shape[1]
+    X = jnp.concatenate([posterior.X, context.points])
+    means, variance = _moments(posterior, X)
+    every = -(-len(context.points) // POINTS)
+    some = np.concatenate([np.arange(n), np.arange(n, len(X), every)])
+    fitted = _gumbel(posterior, means[..., some], variance[..., some])
+    f = _draw(context.key, *fitted, MAXIMA if fantasies == 1 else fantasies)
+    acquisition = MES(posterior, f, "noiseless")
+    return replace(acquisition, screened=acquisition.given(means[..., n:], variance[..., n:]))
 
 
-def _draw(
-    key: Array, posterior: Posterior, points: Float[Array, "N D"], count: int
-) -> Float[Array, "M P"]:
-    """P draws of f* a set, one from each of P equally likely parts of its Gumbel distribution.
-
-    Sets share their uniform numbers. With fantasies, draw p is from the distribution under
-    fantasy p.
-    """
-    location, scale = _gumbel(posterior, points)
-    u = (jnp.arange(count) + jax.random.uniform(key, (count,))) / count
-    u = jnp.clip(u, 1e-12, 1 - 1e-12)
-    return location - scale * jnp.log(-jnp.log(u))
-
-
-def _gumbel(
-    posterior: Posterior, points: Float[Array, "N D"]
-) -> tuple[Float[Array, "M F"], Float[Array, "M F"]]:
-    """Location a and scale b of exp(−exp(−(t − a)/b)), which has the quartiles of (M9).
-
-    The points are those given and the data.
-    """
-    X = jnp.concatenate([posterior.X, points])
-    there = jnp.concatenate([posterior.mask, jnp.ones(len(points), dtype=bool)])
+def _moments(
+    posterior: Posterior, X: Float[Array, "N D"]
+) -> tuple[Float[Array, "M F N"], Float[Array, "M N"]]:
+    """m(x) of each fantasy, and s(x), a block of points at a time."""
 
     def moments(block: Float[Array, "q D"]) -> Float[Array, "M rows q"]:
         means, variance = posterior.moments(block)
         return jnp.concatenate([means, variance[:, None]], 1)
 
     both = screen(moments, X)
-    means, variance = both[:, :-1], both[:, -1]
+    return both[:, :-1], both[:, -1]
+
+
+def _draw(
+    key: Array, location: Float[Array, "M F"], scale: Float[Array, "M F"], count: int
+) -> Float[Array, "M P"]:
+    """P draws of f* a set, one from each of P equally likely parts of its Gumbel distribution.
+
+    Sets share their uniform numbers. With fantasies, draw p is from the distribution under
+    fantasy p.
+    """
+    u = (jnp.arange(count) + jax.random.uniform(key, (count,))) / count
+    u = jnp.clip(u, 1e-12, 1 - 1e-12)
+    return location - scale * jnp.log(-jnp.log(u))
+
+
+def _gumbel(
+    posterior: Posterior, means: Float[Array, "M F N"], variance: Float[Array, "M N"]
+) -> tuple[Float[Array, "M F"], Float[Array, "M F"]]:
+    """Location a and scale b of exp(−exp(−(t − a)/b)), which has the quartiles of (M9).
+
+    The moments are those at the data, padding included, and at more points.
+    """
+    more = variance.shape[-1] - len(posterior.X)
+    there = jnp.concatenate([posterior.mask, jnp.ones(more, dtype=bool)])
     sd = jnp.sqrt(jnp.maximum(variance, SMALLEST * posterior.outputscale[:, None]))
     low, middle, high = jnp.moveaxis(_quantiles(means, sd[:, None], there), -1, 0)
     first, second, third = np.log(-np.log(QUARTILES))
@@ -216,7 +232,12 @@ def rmes(posterior: Posterior, stars: Maxima) -> MES:
     return _of(posterior, stars, "exact")
 
 
-_compiled_draw = compiled("count")(_draw)
+@compiled("count")
+def _maxima(
+    key: Array, posterior: Posterior, points: Float[Array, "N D"], count: int
+) -> Float[Array, "M P"]:
+    moments = _moments(posterior, jnp.concatenate([posterior.X, points]))
+    return _draw(key, *_gumbel(posterior, *moments), count)
 
 
 @double
@@ -239,4 +260,4 @@ def gumbel_maxima(
     shift = Stream.of(key).draw().uniform(size=cube.parameters)
     filling = space_filling(shift, cube, sobol(cube.parameters, points))
     drawn = make_key(key) if isinstance(key, int) else key
-    return np.asarray(_compiled_draw(drawn, posterior, filling, n_maxima))
+    return np.asarray(_maxima(drawn, posterior, filling, n_maxima))
