@@ -363,8 +363,9 @@ def test_warm_chains_draw_from_it_too(
     agree(np.stack(runs), reference)
 
 
-def test_chains_follow_a_long_search() -> None:
-    """Forty points, one at a time, an eighth of the chains moved: as from a cold start."""
+@pytest.mark.parametrize("every", [1, 9])
+def test_chains_follow_a_long_search(every: int) -> None:
+    """Forty points, one at a time or nine, an eighth of the chains moved a point: as from cold."""
     rng = np.random.default_rng(0)
     line = rng.uniform(size=(40, 1))
     values = np.sin(6 * line[:, 0]) + 0.1 * rng.normal(size=40)
@@ -376,8 +377,8 @@ def test_chains_follow_a_long_search() -> None:
     for i in range(RUNS):
         chains, _ = cold_start(Stream.of(i), SETS, data(4), ON_LINE, SETS // 2)
         for n in range(5, 41):
-            stream = Stream.of(i).child(n)
-            chains, _ = refresh(stream, chains, data(n), model=ON_LINE, moves=SETS // 8, gain=0.1)
+            stream, seen = Stream.of(i).child(n), data(4 + -(-(n - 4) // every) * every)
+            chains, _ = refresh(stream, chains, seen, model=ON_LINE, moves=SETS // 8, gain=0.1)
         followed.append(chains.position)
         fresh, _ = cold_start(Stream.of(50 + i), SETS, data(40), ON_LINE, SETS // 2)
         cold.append(fresh.position)
