@@ -297,27 +297,32 @@ def test_spaces(space: Any) -> None:
         History(space, "minimize")
 
 
-def test_noise_can_be_revised(history: History) -> None:
-    told = history.revise(0, 0.25)
-    assert (told.noise_var, told.value) == (0.25, 2.0)
-    assert history[0] == told
-    assert history.observations().noise_var.tolist() == [0.25]
-    assert history.revise(told, None).noise_var is None
-    assert np.isnan(history.observations().noise_var).all()
+def test_a_revised_trial_is_as_if_told_so_at_first(history: History) -> None:
+    for given in ({"value": 3.0, "noise_var": 0.25}, {"failed": True}, {"value": 2.0}):
+        revised = history.revise(0, **given)
+        told = History(SPACE, "minimize")
+        told.tell(HERE, **given)
+        told.add(point(1))
+        assert history[0] == revised
+        assert json.dumps(history.to_json()) == json.dumps(told.to_json())
 
 
 @pytest.mark.parametrize(
-    ("trial", "noise_var", "match"),
+    ("trial", "given", "kind", "match"),
     [
-        (1, 0.1, "trial 1 is pending, not told"),
-        (7, 0.1, "trial 7 is unknown"),
-        (0, -1.0, "noise_var must be a finite variance"),
+        (1, {"value": 0.1}, ValueError, "trial 1 is pending: tell it"),
+        (7, {"value": 0.1}, ValueError, "trial 7 is unknown"),
+        (0, {"value": 0.1, "noise_var": -1.0}, ValueError, "noise_var must be a finite variance"),
+        (0, {"value": np.nan}, ValueError, "value must be finite"),
+        (0, {"value": 1.0, "failed": True}, ValueError, "a failed trial has no value"),
+        (0, {}, TypeError, "value must be one real number"),
+        (HERE, {"value": 0.1}, TypeError, "parameters do not say which is meant"),
     ],
 )
 def test_a_refused_revision_changes_nothing(
-    history: History, trial: int, noise_var: float, match: str
+    history: History, trial: Any, given: dict[str, Any], kind: type[Exception], match: str
 ) -> None:
     before = json.dumps(history.to_json())
-    with pytest.raises(ValueError, match=match):
-        history.revise(trial, noise_var)
+    with pytest.raises(kind, match=match):
+        history.revise(trial, **given)
     assert json.dumps(history.to_json()) == before

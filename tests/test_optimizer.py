@@ -383,5 +383,17 @@ def test_the_best_tried_is_the_best_predicted_trial() -> None:
     assert best.std == pytest.approx(variance[2] ** 0.5)
     assert best.observed == optimizer.trials[1]
     assert optimizer.recommend().mean <= best.mean + 1e-9
-    optimizer.revise(1, noise_var=1e-4)  # it was no luck after all
+    optimizer.revise(1, given[1][1], noise_var=1e-4)  # it was no luck after all
     assert optimizer.recommend(tried=True).params == optimizer.trials[1].params
+
+
+def test_a_corrected_value_leaves_no_trace() -> None:
+    """A slip of the pen, found after the chains have followed it."""
+    values = [objective(point(i)) for i in range(6)]
+    slipped = filled(jes(), [*values[:2], 1e3 * values[2], *values[3:]])
+    slipped.cancel(slipped.ask())
+    wrong = slipped.recommend()
+    slipped.revise(2, values[2])
+    right = filled(jes(), values)
+    assert slipped.trials == right.trials
+    assert slipped.recommend() == right.recommend() != wrong

@@ -141,15 +141,20 @@ class History:
         out = (trial for trial in self if trial.state == "pending")
         return next((trial for trial in out if np.array_equal(self._points[trial.id], x)), None)
 
-    def revise(self, trial: Trial | int, noise_var: SupportsFloat | None) -> Trial:
-        """Give a told trial another noise variance; None means inferred."""
+    def revise(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat | None = None,
+        *,
+        noise_var: SupportsFloat | None = None,
+        failed: bool = False,
+    ) -> Trial:
+        """Record another value or failure of a trial in place of what was told before."""
+        outcome = _check_outcome(value, noise_var, failed)
         known = self.known(trial)
-        if known.state != "told":
-            raise ValueError(
-                f"trial {known.id} is {known.state}, not told: noise_var belongs to a value"
-            )
-        checked = None if noise_var is None else check_noise_var(noise_var)
-        self._trials[known.id] = replace(known, noise_var=checked)
+        if known.state == "pending":
+            raise ValueError(f"trial {known.id} is pending: tell it, there is nothing to revise")
+        self._trials[known.id] = replace(known, **outcome)
         return self._trials[known.id]
 
     def cancel(self, trial: Trial | int) -> None:
@@ -162,13 +167,18 @@ class History:
         known = self.known(trial)
         if known.state != "pending":
             raise ValueError(
-                f"trial {known.id} was already told ({_outcome(known)}); to add another "
-                "evaluation of the same point, tell its parameters: tell(trial.params, value)"
+                f"trial {known.id} was already told ({_outcome(known)}); to correct that, "
+                "revise(trial, value); to add another evaluation of the same point, tell its "
+                "parameters: tell(trial.params, value)"
             )
         return known
 
     def known(self, trial: Trial | int) -> Trial:
         """The trial that is meant, as it is now, or an error that says why there is none."""
+        if isinstance(trial, Mapping):
+            raise TypeError(
+                "trial must be what ask() returned, or its id: parameters do not say which is meant"
+            )
         if not isinstance(trial, Trial | int | np.integer) or isinstance(trial, bool):
             raise TypeError(
                 "trial must be what ask() returned, its id, or a dict of parameters, not "
@@ -265,11 +275,9 @@ def _check_outcome(value: object, noise_var: object, failed: object) -> dict[str
     if failed:
         if value is not None or noise_var is not None:
             raise ValueError("a failed trial has no value: pass failed=True alone")
-        return {"state": "failed"}
-    outcome = {"state": "told", "value": check_value(value)}
-    if noise_var is not None:
-        outcome["noise_var"] = check_noise_var(noise_var)
-    return outcome
+        return {"state": "failed", "value": None, "noise_var": None}
+    known = None if noise_var is None else check_noise_var(noise_var)
+    return {"state": "told", "value": check_value(value), "noise_var": known}
 
 
 def check_value(value: object) -> float:

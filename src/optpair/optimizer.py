@@ -232,12 +232,19 @@ class Optimizer:
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 
     @_locked
-    def revise(self, trial: Trial | int, *, noise_var: SupportsFloat | None) -> None:
-        """Give a told trial another noise variance, where it is known better now.
-
-        None means that it is inferred.
-        """
-        self._history.revise(trial, noise_var)
+    def revise(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat | None = None,
+        *,
+        noise_var: SupportsFloat | None = None,
+        failed: bool = False,
+    ) -> None:
+        """Correct what was told of a trial: as `tell`, in place of what was told before."""
+        before = self._history.known(trial)
+        after = self._history.revise(trial, value, noise_var=noise_var, failed=failed)
+        if before.value != after.value:
+            self._state = State()  # chains that followed a wrong value start anew
 
     @_locked
     def cancel(self, trial: Trial | int) -> None:

@@ -319,7 +319,7 @@ def _revise(optimizer: Optimizer, rows: list[np.ndarray], ratio: float) -> None:
         np.array([same[repr(trial.params)] for trial in told]),
     )
     for i, trial in enumerate(told):
-        optimizer.revise(trial, noise_var=None if noise is None else noise[i])
+        optimizer.revise(trial, trial.value, noise_var=None if noise is None else noise[i])
 
 
 def _with_lost(results: Results, lost: Mapping[int, Mapping[str, Any]], score: float) -> Results:
