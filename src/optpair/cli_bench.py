@@ -100,7 +100,7 @@ def run(
     if outcome.elsewhere:
         typer.echo(f"{outcome.elsewhere} are being done by another runner")
     if outcome.outdated:
-        typer.echo(f"{outcome.outdated} were made with other settings than today's; kept")
+        typer.echo(f"{outcome.outdated} have other settings or another engine than today's; kept")
     if outcome.failed:
         reasons = "\n".join(f"  {' '.join(map(str, k))}: {v}" for k, v in outcome.failed.items())
         fail(f"{len(outcome.failed)} runs failed:\n{reasons}")

@@ -76,7 +76,10 @@ def test_curves_of_rows_with_other_checkpoints_meet_where_they_can() -> None:
 
 
 def test_the_longest_budget_counts() -> None:
-    assert analysis.of_task([*ROWS, row("jes", 0, 1, 1, 1)], "gp2")[0]["evaluations"] == 20
+    more = [*ROWS, row("jes", 0, 1, 1, 1)]
+    assert {r["evaluations"] for r in analysis.of_task(more, "gp2")} == {20}
+    assert {r["evaluations"] for r in analysis.of_task(more, "gp2", 10)} == {10}  # where there
+    assert {r["evaluations"] for r in analysis.of_task(more, "gp2", 30)} == {20}
 
 
 def test_regrets_are_floored_and_observed_values_are_not_logs() -> None:
@@ -150,7 +153,7 @@ def test_tasks_weigh_equally_in_ranks_and_short_runs_do_not_count() -> None:
     short = [row("jes", seed, 9.0) for seed in (0, 1)]
     assert analysis.average_ranks([*more, *short], ["jes", "ei"], "inference") == expected
     shown = analysis.markdown([*more, row("mes", 0, 1, 1)], GP, "inference")
-    assert "ran on every task: EI 1.38, JES 1.62." in shown  # MES did not
+    assert "or more, on every task: EI 1.38, JES 1.62." in shown  # MES did not
 
 
 def test_the_table() -> None:
@@ -197,7 +200,7 @@ def test_other_libraries_beside_ours_task_by_task(tmp_path: Path) -> None:
     axis = figures._forest(found, "optpair", 50).axes[0]
     points = [line.get_xydata()[0][0] for line in axis.lines if line.get_marker() in ("o", "D")]
     expected = np.log10([3, 5]).mean()
-    assert points == pytest.approx([expected, expected, 1, 1])
+    assert points == pytest.approx([expected, expected])  # one seed is not shown: how sure is it?
     names = [text.get_text() for text in axis.get_yticklabels()]
     assert names == ["GP 2-D", "mean of its tasks"]
 

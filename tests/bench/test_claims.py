@@ -59,11 +59,24 @@ ROWS = [
         (-0.5, 0.2, "no worse", "agrees"),
         (0.1, 0.09, "no worse", "agrees"),  # surely below a factor of two
         (0.1, 0.2, "no worse", "undecided"),
-        (0.1, 0.04, "no worse", "disagrees"),  # surely worse, if by little
+        (0.1, 0.04, "no worse", "agrees"),  # surely worse, if by little
+        (0.4, 0.04, "no worse", "disagrees"),
         (0.1, 0.09, "equal", "agrees"),
         (-0.2, 0.04, "equal", "agrees"),
-        (-0.2, 0.09, "equal", "disagrees"),
+        (-0.2, 0.09, "equal", "undecided"),  # surely not 0, but perhaps within the margin
+        (-0.5, 0.09, "equal", "disagrees"),
+        (0.5, 0.09, "equal", "disagrees"),
         (0.2, 0.2, "equal", "undecided"),
+        (-0.5, 0.09, "much better", "agrees"),
+        (-0.5, 0.2, "much better", "undecided"),
+        (-0.2, 0.04, "much better", "disagrees"),  # better, but not by much
+        (0.5, 0.2, "worse", "agrees"),
+        (-0.5, 0.2, "worse", "disagrees"),
+        (0.2, 0.2, "worse", "undecided"),
+        (-0.2, 0.04, "counted", "equal"),
+        (-0.5, 0.2, "counted", "better"),
+        (0.5, 0.2, "counted", "worse"),
+        (0.2, 0.2, "counted", "undecided"),
         (-9.0, float("nan"), "better", "undecided"),
     ],
 )
@@ -98,8 +111,38 @@ def test_findings_by_hand() -> None:
     assert [found.verdict for found in ahead] == ["disagrees"]
     assert gap[0].mean == pytest.approx(-0.1)
     assert gap[0].verdict == "agrees"
-    assert (jes[0].mean, jes[0].verdict) == (pytest.approx(0), "undecided")
+    assert (jes[0].mean, jes[0].verdict) == (pytest.approx(0), "disagrees")  # not less by much
     assert [(f.first, f.verdict) for f in least] == [("jes", "agrees"), ("mes", "agrees")]
+
+
+def test_a_change_from_task_to_task_is_paired() -> None:
+    """JES loses 1.0 and 1.2, MES 0.5 and 0.6; a seed that one of the tasks lacks is left out."""
+    noise = experiments.get("noise-levels")
+    claim = next(c for c in claims.CLAIMS["noise-levels"] if c.since_task)
+    ends = {"jes": ([-3, -3.2], [-2, -2.0]), "mes": ([-1, -1.3], [-0.5, -0.7])}
+    made = [
+        row(method, seed, [0, end]) | {"task": task}
+        for method, both in ends.items()
+        for task, found in zip((claim.since_task, *claim.tasks), both, strict=True)
+        for seed, end in enumerate(found)
+    ]
+    made.append(row("jes", 2, [0, 5]) | {"task": claim.since_task})
+    (found,) = claims.findings(claim, noise, made)
+    assert (found.first, found.second, found.seeds) == ("jes", "mes", 2)
+    assert found.mean == pytest.approx((0.5 + 0.6) / 2)
+
+
+def test_what_is_seen_names_its_pair_and_accuracies_are_as_they_are() -> None:
+    text = claims.markdown(GP, ROWS)
+    assert "GP 2-D, JES − MES: −1.00 ± 0.00 (2)" in text
+    mlp = experiments.get("mlp")
+    accurate = [
+        row(name, seed, [0, 0]) | {"experiment": "mlp", "task": "hpo-car", "checkpoints": points}
+        for name, accuracy in (("jes", 0.9), ("mes", 0.8))
+        for seed in (0, 1)
+        for points in [{"evaluations": [20], "observed": [accuracy]}]
+    ]
+    assert "car, JES − MES: +0.1000 ± 0.0000 (2)" in claims.markdown(mlp, accurate)
 
 
 def test_unequal_seeds_are_not_compared() -> None:
@@ -118,7 +161,8 @@ def test_conclusions() -> None:
     assert of("agrees", "disagrees", "undecided") == "in part: 1 of 3"
     assert of("disagrees", "undecided") == "disagrees where decided: 1 of 2"
     assert of("undecided") == "undecided"
-    assert claims.tally(GP, ROWS) == "4 agree, 1 disagree, 1 undecided"
+    assert of("better", "equal", "equal") == "better on 1, equal on 2, worse on 0, undecided on 0"
+    assert claims.tally(GP, ROWS) == "4 agree, 2 disagree"
 
 
 def test_claims_are_of_tasks_and_methods_that_are_run() -> None:
@@ -126,7 +170,7 @@ def test_claims_are_of_tasks_and_methods_that_are_run() -> None:
         experiment = experiments.get(name)
         names = {cell.task for cell in experiment.cells}
         for claim in every:
-            assert set(claim.tasks) <= names
+            assert {*claim.tasks, *filter(None, [claim.since_task])} <= names
             assert {m for pair in claim.pairs for m in pair if m} <= set(experiment.methods)
             for pair in claim.pairs:
                 for method in filter(None, pair):
@@ -142,13 +186,13 @@ def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
     out = tmp_path / "docs" / "benchmarks.md"
     page.write(out, tmp_path / "results")
     text = out.read_text(encoding="utf-8")
-    assert "| GP 2-D: +0.50 ± 0.00 (2) | **disagrees** |" in text
+    assert "| GP 2-D, JES − PES: +0.50 ± 0.00 (2) | **disagrees** |" in text
     assert "GP 2-D, JES − PES: −2.55 ± 0.05 (2); GP 2-D, MES − PES: −2.65 ± 0.05 (2)" in text
     assert "−2.10 ± 0.10 (−2.10)" in text
     contents = (
         "| [`gp`](#gp) | GP 2-D: 2 (of 1000); GP 4-D, GP 6-D: 0 (of 1000); GP 12-D: 0 (of 250)"
     )
-    assert f"{contents} | 6 | 4 agree, 1 disagree, 1 undecided |" in text
+    assert f"{contents} | 6 | 4 agree, 2 disagree |" in text
     assert f"**Why.** {prose.WHY['gp']}" in text
     assert "All tasks together" not in text  # there is one
     assert text.count("**Not run yet.**") == len(experiments.EXPERIMENTS) - 1 + 1  # and runtime

@@ -102,7 +102,16 @@ def test_significance_is_counted_by_task() -> None:
         *runs("c", "mes", *(-1.0 + 0.1 * i * (-1) ** i for i in range(1, 9))),
     ]
     mes = {s.method: s for s in overall.standings(overall.blocks(rows, "jes", 20), "jes")}["mes"]
-    assert (mes.better, mes.worse) == (1, 1)
+    assert (mes.better, mes.worse, mes.tested) == (1, 1, 3)
+
+
+def test_a_method_with_few_seeds_is_not_the_best() -> None:
+    rows = [*runs("a", "jes", -1, -1, -1, -1, -1), *runs("a", "mes", -3, -3)]
+    (block,) = overall.blocks(rows, "jes", 20)
+    assert block.versus("jes")["mes"].mean == pytest.approx(-2)
+    assert block.best("jes") is None
+    (more,) = overall.blocks([*rows, *runs("a", "ei", -2, -2, -2)], "jes", 20)
+    assert (more.best("jes") or [""])[0] == "ei"
 
 
 def test_the_budget_goes_by_dimension_and_ends_with_the_run() -> None:
@@ -110,7 +119,11 @@ def test_the_budget_goes_by_dimension_and_ends_with_the_run() -> None:
     first, second = overall.blocks(rows, "jes", 20)
     assert (first.evaluations, first.values["jes"]) == (40, {0: pytest.approx(-2)})
     assert (second.evaluations, second.wanted) == (40, 80)
-    assert "count at their end: B." in overall.markdown(rows, "jes", budgets=[20])
+    text = overall.markdown(rows, "jes", budgets=[20])
+    assert "Runs that end before 20·D count at their end: B." in text
+    assert "nearest checkpoint" not in text
+    near = overall.markdown(rows[:1], "jes", budgets=[12])
+    assert "12·D is read at the nearest checkpoint, 10·D." in near
 
 
 def test_a_regret_of_nothing_is_floored_by_the_noise() -> None:
@@ -132,10 +145,10 @@ def test_the_same_task_of_two_experiments_is_two_tasks() -> None:
 def test_the_table() -> None:
     lines = overall.markdown(ROWS, "jes", budgets=[10, 20]).splitlines()
     assert lines[2].startswith("| JES | 2 (5) | 1.50, 1.50 |  |  | 1 |  | 0.3 |")
-    assert "| +0.00 ± 0.00 (± 0.00) | +1.50 ± 0.58 (± 3.50) | 1 | 0 / 0 |" in lines[3]
+    assert "| +0.00 ± 0.00 (± 0.00) | +1.50 ± 0.58 (± 3.50) | 1 | 0 / 0 of 0 |" in lines[3]
     assert "left out: PES." in "\n".join(lines)
     assert any(
-        line.startswith("| A (`gp`) | 40 | 3 | −1.00 ± 0.00 | MES | −2.00") for line in lines
+        line.startswith("| A (`gp`) | 40 | 3 | −1.00 ± 0.00 | MES (3) | −2.00") for line in lines
     )
     with pytest.raises(ValueError, match="no task has rows of 'optpair'"):
         overall.markdown(ROWS, "optpair")

@@ -168,13 +168,17 @@ def test_what_is_on_file_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(out.read_text().splitlines()) == 2  # one of them is what runs share
 
 
-def test_rows_of_other_settings_are_counted(tmp_path: Path) -> None:
-    out = tmp_path / "rows.jsonl"
+def test_rows_of_other_settings_or_engines_are_counted(tmp_path: Path) -> None:
     spec = Run("gp", "gp2", SMALL, 0, 2)
     made = {**vars(spec), "checkpoints": {}, "seconds": 1.0, "initial": 3}
     now = runs.settings(spec.setup()[1])
-    rows.append(out, made | {"settings": now | {"pairs": 3}})
-    assert runner.benchmark([spec], out, console=QUIET).outdated == 1
+    here = {"engine": runs.engine()}
+    for i, (settings, versions, outdated) in enumerate(
+        [(now | {"pairs": 3}, here, 1), (now, {"engine": "other"}, 1), (now, {}, 1), (now, here, 0)]
+    ):
+        file = tmp_path / f"{i}.jsonl"
+        rows.append(file, made | {"settings": settings, "versions": versions})
+        assert runner.benchmark([spec], file, console=QUIET).outdated == outdated
 
 
 def test_a_failing_run_fails_alone(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ its median: a few lucky runs dominate a mean of logarithms.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata, wilcoxon
 
 from optpair.bench.experiments import Experiment, Kind
@@ -21,6 +22,8 @@ from optpair.bench.rows import Row
 
 FLOOR = 1e-8  # regrets below are as good as zero, and log 0 is not a number
 FLOOR_SHARE = 1e-3  # of the noise's standard deviation
+SURE = float(ndtr(2.0))  # two standard errors of a normal make sure
+ENOUGH = 0.5  # of the runs of another method: with fewer a method is not ranked beside it
 WHOLE = {
     "optpair": "optpair (default)",
     "jes-peak": "JES-peak",
@@ -89,9 +92,10 @@ class Curve:
 
 
 def of_task(rows: Iterable[Row], task: str, evaluations: int | None = None) -> list[Row]:
-    """The rows of a task, of the longest budget unless one is given."""
+    """The rows of a task with this budget, or with the longest where none has it."""
     own = [row for row in rows if row["task"] == task]
-    budget = evaluations or max((row["evaluations"] for row in own), default=0)
+    there = {row["evaluations"] for row in own}
+    budget = evaluations if evaluations in there else max(there, default=0)
     return [row for row in own if row["evaluations"] == budget]
 
 
@@ -162,6 +166,15 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
     mean = float(array.mean()) if len(array) else float("nan")
     error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else float("nan")
     return mean, error
+
+
+def sure(seeds: int) -> float:
+    """The standard errors that make sure: two or, where seeds are few, as many by Student's t.
+
+    >>> [round(sure(n), 1) for n in (10_000, 10, 3)]
+    [2.0, 2.3, 4.5]
+    """
+    return float(stdtrit(seeds - 1, SURE)) if seeds > 1 else float("nan")
 
 
 def to_target(rows: Iterable[Row], method: str, kind: Kind, target: float) -> list[float]:
@@ -243,11 +256,16 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], kind: Kind) -> dict
 
 
 def everywhere(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
-    """The methods that have runs on every task of the rows."""
-    there: dict[str, set[str]] = defaultdict(set)
+    """The methods that have half as many runs as the first, or more, on every task of the rows."""
+    there: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        there[row["task"]].add(row["method"])
-    return [name for name in names if all(name in methods for methods in there.values())]
+        there[row["task"]][row["method"]] += 1
+    every = list(names)
+    return [
+        name
+        for name in every
+        if all(runs[name] >= max(ENOUGH * runs[every[0]], 1) for runs in there.values())
+    ]
 
 
 @dataclass(frozen=True)
@@ -281,7 +299,7 @@ def summary(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> list[Lin
     first = (methods_of(rows, experiment) or [""])[0]
     lines: list[Line] = []
     for cell in experiment.cells:
-        own = of_task(rows, cell.task)
+        own = of_task(rows, cell.task, cell.evaluations)
         names = methods_of(own, experiment)
         found = [_line(own, cell.task, name, first, kind, experiment.target) for name in names]
         corrected = holm([line.p for line in found])
@@ -340,12 +358,15 @@ def markdown(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> str:
 
 def _ranking(rows: Sequence[Row], experiment: Experiment, kind: Kind) -> str:
     """A sentence on average ranks; empty where fewer than two methods ran on every task."""
-    own = [row for cell in experiment.cells for row in of_task(rows, cell.task)]
+    own = [row for c in experiment.cells for row in of_task(rows, c.task, c.evaluations)]
     found = average_ranks(own, everywhere(own, methods_of(own, experiment)), kind)
     if len(found) < 2:
         return ""
     shown = ", ".join(f"{label(n)} {r:.2f}" for n, r in sorted(found.items(), key=lambda x: x[1]))
-    return f"\nAverage rank (1 is best) of the methods that ran on every task: {shown}.\n"
+    return (
+        "\nAverage rank (1 is best) on equal seeds, of the methods that have half as many runs as "
+        f"{label(methods_of(own, experiment)[0])}, or more, on every task: {shown}.\n"
+    )
 
 
 def _target(line: Line) -> str:

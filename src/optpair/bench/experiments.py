@@ -320,6 +320,12 @@ def get(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
+def budget_of(name: str, task: str) -> int | None:
+    """The evaluations of an experiment's task; None where it has no such task."""
+    cells = EXPERIMENTS[name].cells if name in EXPERIMENTS else ()
+    return next((cell.evaluations for cell in cells if cell.task == task), None)
+
+
 def check_kind(name: str) -> Kind:
     """The kind of that name, or an error that lists them."""
     if name not in get_args(Kind):

@@ -67,7 +67,7 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
     width = style.WIDTH if columns > 1 else 0.65 * style.WIDTH
     figure, axes = plt.subplots(lines, columns, squeeze=False, figsize=(width, 1.5 + 2.2 * lines))
     for axis, cell in zip(axes.flat, cells, strict=False):
-        own = analysis.of_task(rows, cell.task)
+        own = analysis.of_task(rows, cell.task, cell.evaluations)
         _panel(axis, own, names, shown, kind, experiment)
         axis.set_title(analysis.task_label(cell.task))
     for axis in axes.flat[len(cells) :]:
@@ -90,7 +90,7 @@ def together(rows: Sequence[Row], reference: str, folder: Path) -> Path | None:
     """Other libraries beside ours, a line a task; None where they share none."""
     budget = overall.BUDGETS[-1]
     found = [b.among([reference, *style.PEERS]) for b in overall.blocks(rows, reference, budget)]
-    found = [block for block in found if block.versus(reference)]
+    found = [b for b in found if any(v.pairs > 1 for v in b.versus(reference).values())]
     if not found:
         return None
     with style.look():
@@ -98,8 +98,10 @@ def together(rows: Sequence[Row], reference: str, folder: Path) -> Path | None:
 
 
 def _forest(found: Sequence[overall.Block], reference: str, budget: int) -> Figure:
-    """Paired differences with two standard errors: each task, and all of them at the bottom."""
-    versus = [block.versus(reference) for block in found]
+    """Paired differences and how sure they are: each task, and all of them at the bottom."""
+    versus = [
+        {name: v for name, v in block.versus(reference).items() if v.pairs > 1} for block in found
+    ]
     names = [name for name in style.PEERS if any(name in others for others in versus)]
     labels = [analysis.task_label(block.task) for block in found]
     figure, axis = plt.subplots(figsize=(style.WIDTH, 1.9 + 0.3 * len(found)))
@@ -111,15 +113,19 @@ def _forest(found: Sequence[overall.Block], reference: str, budget: int) -> Figu
         axis.errorbar(
             [v.mean for _, v in own],
             [i + offset for i, _ in own],
-            xerr=[2 * v.error if np.isfinite(v.error) else 0.0 for _, v in own],
+            xerr=[analysis.sure(v.pairs) * v.error for _, v in own],
             marker="o",
             markersize=4,
-            label=f"{analysis.label(name)} ({len(own)} tasks)",
+            label=f"{analysis.label(name)} ({_seeds(v.pairs for _, v in own)} seeds)",
             **look,
         )
-        spread = 2 * average.over_seeds if np.isfinite(average.over_seeds) else 0.0
         axis.errorbar(
-            [average.mean], [mean_at + offset], xerr=[spread], marker="D", markersize=6, **look
+            [average.mean],
+            [mean_at + offset],
+            xerr=[2 * average.over_seeds],
+            marker="D",
+            markersize=6,
+            **look,
         )
     axis.axvline(0, color=style.COLOURS[reference], linewidth=1.2)
     axis.axhline(len(found) - 0.3, color=style.GREY, linewidth=0.6)
@@ -129,10 +135,16 @@ def _forest(found: Sequence[overall.Block], reference: str, budget: int) -> Figu
     figure.legend(loc="outside upper center", ncols=4)
     text = (
         f"After {budget}·D evaluations, or at the end of shorter runs: paired on equal seeds, ± 2 "
-        f"standard errors. Right of the line {analysis.label(reference)} is better."
+        "standard errors, or more where seeds are few (Student's t). Right of the line "
+        f"{analysis.label(reference)} is better."
     )
     figure.supxlabel("\n".join(textwrap.wrap(text, int(15 * style.WIDTH))), fontsize=8)
     return figure
+
+
+def _seeds(counts: Iterable[int]) -> str:
+    every = sorted(counts)
+    return str(every[0]) if every[0] == every[-1] else f"{every[0]}–{every[-1]}"
 
 
 def _panel(
@@ -198,7 +210,7 @@ def seconds(experiment: Experiment, rows: Sequence[Row]) -> Figure:
     """Seconds an ask against the number of optimal pairs."""
     figure, axis = plt.subplots(figsize=(4.6, 3.4))
     for cell, colour in zip(experiment.cells, style.SERIES, strict=False):
-        own = analysis.of_task(rows, cell.task)
+        own = analysis.of_task(rows, cell.task, cell.evaluations)
         points = {
             int(name.partition("pairs=")[2]): np.median(
                 [row["ask_seconds"]["median"] for row in own if row["method"] == name]

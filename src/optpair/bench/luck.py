@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import pyplot as plt
 
+from optpair import saving
 from optpair.bench import methods, tasks
 from optpair.bench.functions import spread
 from optpair.bench.style import BLUE, GOLD
@@ -62,9 +63,9 @@ def measure(searches: int, out: Path | None = None, evaluations: int = EVALUATIO
     for seed in range(searches):
         if seed not in done:
             done[seed] = search(seed, evaluations)
-            if out is not None:
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(done[seed])) + "\n")
+            if out is not None:  # whole, or not at all
+                lines = [json.dumps(asdict(found)) for found in done.values()]
+                saving.write_text(out, "\n".join(lines) + "\n")
     return [done[seed] for seed in range(searches)]
 
 

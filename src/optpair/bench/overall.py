@@ -11,13 +11,13 @@ whose logarithm would outweigh everything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from optpair.bench import analysis
-from optpair.bench.experiments import Kind
+from optpair.bench.experiments import Kind, budget_of
 from optpair.bench.rows import Row
 
 BUDGETS = (25, 50)  # evaluations a dimension
@@ -42,9 +42,12 @@ class Block:
 
     experiment: str
     task: str
+    dimensions: int
     evaluations: int
     """At the checkpoint that is nearest to what was asked for."""
     wanted: int
+    last: int
+    """How long the runs are."""
     values: dict[str, dict[int, float]]
     """By method and seed; always so that smaller is better."""
     seconds: dict[str, float]
@@ -68,6 +71,12 @@ class Block:
             name: Versus(*analysis.mean_and_error(d), p, analysis.direction(d), len(d))
             for (name, d), p in zip(pairs.items(), corrected, strict=True)
         }
+
+    def best(self, reference: str) -> tuple[str, Versus] | None:
+        """The best of the others, of those that share half of the reference's seeds, or more."""
+        least = analysis.ENOUGH * len(self.values[reference])
+        others = {n: v for n, v in self.versus(reference).items() if v.pairs >= least}
+        return min(others.items(), key=lambda item: item[1].mean) if others else None
 
 
 @dataclass(frozen=True)
@@ -97,10 +106,12 @@ class Standing:
     """On the tasks on which all of the methods ran; 1 is best."""
     difference: Average | None
     best: int
-    """Tasks on which no method is better on average."""
+    """Tasks on which no method with enough seeds is better on average."""
     better: int
     """Tasks on which it is significantly better than ours."""
     worse: int
+    tested: int
+    """Tasks on which it has seeds enough for that to be seen."""
     seconds: float
     """The median ask of a run, on average over tasks."""
 
@@ -114,7 +125,7 @@ def blocks(
         by_task.setdefault((row["experiment"], row["task"]), []).append(row)
     found = []
     for (experiment, task), every in by_task.items():
-        own = analysis.of_task(every, task)
+        own = analysis.of_task(every, task, budget_of(experiment, task))
         names = list(dict.fromkeys(row["method"] for row in own))
         if reference not in names:
             continue
@@ -133,7 +144,9 @@ def blocks(
             for name in names
         }
         at = points[analysis.nearest(points, wanted)]
-        found.append(Block(experiment, task, at, wanted, values, seconds))
+        found.append(
+            Block(experiment, task, own[0]["dimensions"], at, wanted, points[-1], values, seconds)
+        )
     return found
 
 
@@ -143,10 +156,8 @@ def standings(found: Sequence[Block], reference: str) -> list[Standing]:
     versus = [block.versus(reference) for block in found]
     ranks = _ranks(found, names)
     best = [
-        min(others, key=lambda name: others[name].mean)
-        if any(other.mean < 0 for other in others.values())
-        else reference
-        for others in versus
+        top if top is not None and top[1].mean < 0 else (reference, None)
+        for top in (block.best(reference) for block in found)
     ]
     lines = []
     for name in names:
@@ -161,9 +172,10 @@ def standings(found: Sequence[Block], reference: str) -> list[Standing]:
                 sum(len(block.values[name]) for block in there),
                 ranks.get(name),
                 Average.of([v.mean for v in own], [v.error for v in own]) if own else None,
-                best.count(name),
+                sum(top == name for top, _ in best),
                 sum(v.p < LEVEL and v.direction < 0 for v in own),
                 sum(v.p < LEVEL and v.direction > 0 for v in own),
+                sum(not np.isnan(v.p) for v in own),
                 float(np.mean([block.seconds[name] for block in there])),
             )
         )
@@ -224,10 +236,11 @@ def markdown(
         cells.append(", ".join(filter(None, (_average(places[b][name].rank) for b in budgets))))
         cells += [_difference(places[b][name].difference, kind) for b in budgets]
         ours = name == reference
-        cells += [str(at_last.best), "" if ours else f"{at_last.better} / {at_last.worse}"]
+        tested = f"{at_last.better} / {at_last.worse} of {at_last.tested}"
+        cells += [str(at_last.best), "" if ours else tested]
         lines.append(f"| {' | '.join([*cells, f'{at_last.seconds:.2g}'])} |")
     few = [analysis.label(name) for name in there if name not in names]
-    notes = [_notes(found[last], reference, kind, last)]
+    notes = [_notes(found, reference, kind)]
     notes += [f"On few of these tasks, and left out: {', '.join(few)}."] if few else []
     return "\n".join([*lines, "", *notes, "", *_by_task(found[last], reference, kind)]) + "\n"
 
@@ -240,22 +253,39 @@ def _head(reference: str, budgets: Sequence[int], last: int) -> str:
     return f"| {' | '.join(head)} |"
 
 
-def _notes(found: Sequence[Block], reference: str, kind: Kind, budget: int) -> str:
+def _notes(every: Mapping[int, Sequence[Block]], reference: str, kind: Kind) -> str:
+    found = every[max(every)]
     tasks = "one task" if len(found) == 1 else f"{len(found)} tasks, which weigh equally"
-    short = [analysis.task_label(b.task) for b in found if b.evaluations < 0.9 * b.wanted]
-    early = f" Runs that end before {budget}·D count at their end: {', '.join(short)}."
     names = {name for block in found for name in block.values}
-    shared = len(_shared(found, names))
-    ranked = f"the {shared} tasks" if shared != 1 else "the one task"
+    shared = _shared(found, names)
+    ranked = f"the {len(shared)} tasks" if len(shared) != 1 else "the one task"
+    counts = [len(set.intersection(*(set(b.values[n]) for n in names))) for b in shared] or [0]
+    seeds = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     return (
         f"{analysis.KIND_NAMES[kind].capitalize()} over {tasks}. Ranks (1 is best) are over "
-        f"{ranked} on which all of these methods ran, on the seeds that all of them have. "
-        f"Differences to {analysis.label(reference)} are paired on equal seeds, negative where the "
-        "method is better, ± their standard error over seeds; in brackets, over tasks. Better and "
-        "worse are by Wilcoxon's signed-rank test at 5 %, Holm-corrected over a task's methods. "
-        "Regrets are floored at a thousandth of the noise's standard deviation."
-        + (early if short else "")
+        f"{ranked} on which all of these methods ran, on the seeds that all have ({seeds} a task). "
+        f"Differences to {analysis.label(reference)} are paired on equal seeds, negative "
+        "where the method is better, ± their standard error over seeds; in brackets, over tasks. "
+        "Best are only those that have half of its seeds, or more. Better and worse are by "
+        "Wilcoxon's signed-rank test at 5 %, Holm-corrected over a task's methods, of the tasks "
+        "with the six seeds that it takes. Regrets are floored at a thousandth of the noise's "
+        f"standard deviation.{_read_at(every)}"
     )
+
+
+def _read_at(every: Mapping[int, Sequence[Block]]) -> str:
+    """Where the numbers of a budget are not those of that budget."""
+    text = ""
+    for budget, found in every.items():
+        ends = [b for b in found if b.last < b.wanted]
+        others = {b.evaluations // b.dimensions for b in found if b not in ends} - {budget}
+        if others:
+            near = " or ".join(f"{count}·D" for count in sorted(others))
+            text += f" {budget}·D is read at the nearest checkpoint, {near}."
+        if ends:
+            names = ", ".join(analysis.task_label(block.task) for block in ends)
+            text += f" Runs that end before {budget}·D count at their end: {names}."
+    return text
 
 
 def _by_task(found: Sequence[Block], reference: str, kind: Kind) -> list[str]:
@@ -263,21 +293,21 @@ def _by_task(found: Sequence[Block], reference: str, kind: Kind) -> list[str]:
     name = analysis.KIND_NAMES[kind]
     lines = [
         f"| task | evaluations | seeds | {analysis.label(reference)}, {name} | "
-        "best of the others | its difference | p |",
+        "best of the others (seeds) | its difference | p |",
         "|---|---:|---:|---:|---|---:|---:|",
     ]
     for block in found:
-        others = block.versus(reference)
+        top = block.best(reference)
         own = analysis.mean_and_error(block.values[reference].values())
         sign = -1.0 if kind == "observed" else 1.0
         digits = _digits(kind)
         cells = [f"{analysis.task_label(block.task)} (`{block.experiment}`)"]
         cells += [str(block.evaluations), str(len(block.values[reference]))]
         cells.append(analysis.show(sign * own[0], own[1], digits=digits))
-        if others:
-            top = min(others, key=lambda n: others[n].mean)
-            it = others[top]
-            cells += [analysis.label(top), analysis.show(it.mean, it.error, "+", digits)]
+        if top is not None:
+            name_there, it = top
+            cells.append(f"{analysis.label(name_there)} ({it.pairs})")
+            cells.append(analysis.show(it.mean, it.error, "+", digits))
             cells.append("" if np.isnan(it.p) else f"{it.p:.2g}")
         else:
             cells += ["", "", ""]

@@ -27,9 +27,10 @@ What holds for all of them, unless noted below:
 - A claim is settled on paired differences, on equal seeds, of log10 regret (of accuracy where the
   figure shows accuracy). It *agrees* or *disagrees* where the difference is two standard errors to
   one side of zero (more where seeds are few, by Student's t: 2.3 for ten, 4.5 for three, 14 for
-  two), and is *undecided* otherwise. “As good as” and “equal” are within a factor of
-  two in regret, or 0.005 of accuracy. A difference is the first method's number minus the
-  second's, negative where the first is better.
+  two), and is *undecided* otherwise. “Equal” is within a factor of two in regret, or 0.005 of
+  accuracy; “no worse” is below that, and “far”, “much” and “very” are beyond it. A difference is
+  the first method's number minus the second's: negative where the first is better or, of
+  accuracies, positive.
 - Figures show means of log10 regret, floored at 1e-8 (on tables, where it can be zero, at a
   thousandth of the noise's standard deviation), with a band of standard errors, and medians
   dotted: a few lucky runs dominate a mean of logarithms. Seconds an ask are those of a busy
@@ -50,12 +51,13 @@ _LAGGING = """Rows of JES, MES, PES and EI are of an engine in which chains of h
     were moved at every fifth or tenth trial lagged behind the data. They are to be run again."""
 _WHY = {
     "gp": """MES falls behind because its gain counts no noise: uncertainty looks fully removable
-        everywhere, so that it goes on measuring what noise hides (GIBBON and rectified MES, which
-        count it, are as good as JES). PES is ahead of our JES because it knows one thing of x* that
-        JES's condition leaves out: that the slope there is zero. A look at the flanks of a peak
-        then says where its top is, and PES spends its trials there, which is why its simple regret
-        is so much larger. `jes-peak`, JES with that knowledge, makes up for most of the difference.
-        Why the paper sees PES behind we do not know; this much is known of its code: it differs
+        everywhere, so that it goes on measuring what noise hides (in 2-D, where they were run,
+        GIBBON and rectified MES, which count it, are as good as JES). PES is ahead of our JES
+        because it knows one thing of x* that JES's condition leaves out: that the slope there is
+        zero. A look at the flanks of a peak then says where its top is, and PES spends its trials
+        there, which is why its simple regret is so much larger. `jes-peak`, JES with that
+        knowledge, makes up for most of the difference. Why the paper sees PES behind we do not
+        know; this much is known of its code: it differs
         from the text (the conditional mean leaves out f*, the local refinement returns its start,
         and these tasks run with γ = 0.1), and the authors report numerical trouble with PES on
         Branin, of which our PES met none on these tasks.""",

@@ -27,7 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from optpair.bench import cores, experiments, methods, peers, rows, tasks
 from optpair.bench.rows import Key, Row
-from optpair.bench.runs import Run, settings, work
+from optpair.bench.runs import Run, engine, settings, work
 
 AHEAD = 2  # runs that a thread of a cluster has at hand
 
@@ -80,7 +80,7 @@ class Outcome:
     elsewhere: int = 0
     """Runs that another runner was doing."""
     outdated: int = 0
-    """Rows on disk that were made with other settings than these would be now."""
+    """Rows on disk that were made with other settings, or by another engine, than now."""
 
 
 class Estimate:
@@ -277,7 +277,7 @@ def _results(
 
 
 def _outdated(runs: Sequence[Run], made: dict[Key, Row]) -> int:
-    """How many rows on file have other settings than a run would have now."""
+    """How many rows on file have other settings, or another engine, than a run would have now."""
     now: dict[tuple[str, str], str] = {}
     count = 0
     for spec in runs:
@@ -287,7 +287,8 @@ def _outdated(runs: Sequence[Run], made: dict[Key, Row]) -> int:
         kind = (spec.task, spec.method)
         if kind not in now:
             now[kind] = json.dumps(settings(spec.setup()[1]), sort_keys=True)
-        count += json.dumps(row["settings"], sort_keys=True) != now[kind]
+        same = row["versions"].get("engine") == engine()
+        count += not same or json.dumps(row["settings"], sort_keys=True) != now[kind]
     return count
 
 

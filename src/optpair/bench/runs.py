@@ -6,13 +6,16 @@ point; both noiseless. *Observed* is the best noisy value.
 
 from __future__ import annotations
 
+import ast
 import platform
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from optpair.bench import experiments, methods, peers, tasks
 from optpair.bench.rows import Key, Row
 from optpair.runtime import limit_threads
 
+SHELL = ("cli.py", "cli_bench.py", "demo.py", "exits.py")  # not of the engine
 DIGITS = 5  # of what is written; the logarithm of a regret is right to 2e-5
 
 
@@ -147,4 +151,14 @@ def _short(number: float, digits: int = DIGITS) -> float:
 def versions() -> dict[str, str]:
     """What a result was made with."""
     packages = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
-    return {"optpair": optpair.__version__, "python": platform.python_version(), **packages}
+    own = {"optpair": optpair.__version__, "engine": engine()}
+    return {**own, "python": platform.python_version(), **packages}
+
+
+@cache
+def engine() -> str:
+    """A digest of the code that decides what is asked and answered, whatever its comments say."""
+    home = Path(optpair.__file__).parent
+    files = [*home.glob("*.py"), *home.glob("gp/*.py"), *home.glob("acquisition/*.py")]
+    code = [ast.dump(ast.parse(p.read_bytes())) for p in sorted(files) if p.name not in SHELL]
+    return sha256("\n".join(code).encode()).hexdigest()[:10]
