@@ -172,12 +172,31 @@ def test_ahead_of_need_programs_are_compiled_and_not_run(folder: Path) -> None:
         seen.extend([value, second(value, times=2)[0], second(value, times=2)[0]])
         third(value)
 
-    programs.compile_ahead(work).join()
+    thread = programs.compile_ahead(work)
+    assert thread is not None
+    thread.join()
     assert [(value.shape, value.any()) for value in seen] == [((5,), False)] * 3
     np.testing.assert_allclose(first(np.ones(5))["sine"], np.sin(1) + 1, rtol=1e-6)
     assert len(first._forms) == len(second._forms) == 1
     with pytest.raises(ArithmeticError, match="no"):
         third(np.ones(5))
+
+
+def test_without_a_thread_to_spare_programs_are_compiled_when_needed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that may have no more processes: nothing hangs, and nothing is lost."""
+    first = Program(doubled, ("times",))
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert programs.compile_ahead(lambda: None) is None
+        programs.rehearse(lambda: first(np.ones(5), times=2) and None)
+    assert len(first._forms) == 1
+    np.testing.assert_allclose(first(np.ones(5), times=2)[0], doubled(np.ones(5), times=2)[0])
 
 
 @pytest.mark.compiles_ahead

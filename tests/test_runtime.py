@@ -70,6 +70,21 @@ def test_float64_does_not_leak() -> None:
     assert jnp.zeros(1).dtype == np.float32
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("jax_numpy_dtype_promotion", "strict"), ("jax_numpy_rank_promotion", "raise")],
+)
+def test_strict_settings_of_jax_are_respected_and_harm_nothing(name: str, value: str) -> None:
+    before = getattr(jax.config, name)
+    jax.config.update(name, value)
+    try:
+        made = double(lambda: jnp.ones((2, 3)) * jnp.arange(3) * jnp.ones(3, dtype=bool))()
+        assert made.tolist() == [[0, 1, 2]] * 2
+        assert getattr(jax.config, name) == value
+    finally:
+        jax.config.update(name, before)
+
+
 def test_float64_in_a_worker_thread() -> None:
     seen: list[Any] = []
 

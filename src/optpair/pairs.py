@@ -93,8 +93,9 @@ def sample(
     >>> stars.x.shape, stars.f.shape, bool((stars.f > 1.9).all())
     ((1, 4, 1), (1, 4), True)
     """
-    if n_pairs < 1:
-        raise ValueError(f"n_pairs must be at least 1, not {n_pairs}")
+    for name, given, least in (("n_pairs", n_pairs, 1), ("candidates", candidates, GROUPS)):
+        if given < least:
+            raise ValueError(f"{name} must be at least {least}, not {given}")
     cube = Cube.box(posterior.scale.shape[1]) if cube is None else cube
     stream = Stream.of(key)
     draws = gp_paths.Draws.of(stream.child(0), posterior, paths=n_pairs, features=features)

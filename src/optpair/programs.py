@@ -57,6 +57,13 @@ def device() -> Any:
     return jax.devices()[0] if platforms else jax.local_devices(backend="cpu")[0]
 
 
+@contextlib.contextmanager
+def usual_promotion() -> Iterator[None]:
+    """Types and ranks are promoted as by default, also for those who made that an error."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
 _limiting = threading.Lock()
 
 
@@ -100,13 +107,21 @@ def rehearse(work: Callable[[], None], beside: int = 1) -> None:
         _here.ahead = False
 
 
-def compile_ahead(work: Callable[[], None]) -> threading.Thread:
+def compile_ahead(work: Callable[[], None]) -> threading.Thread | None:
     """Rehearse something in the background, compiling two programs at a time.
 
-    It stops early when the main thread ends: nobody waits for more than that.
+    It stops early when the main thread ends: nobody waits for more than that. None where the system
+    has no thread left: then it is compiled when it is needed.
     """
-    thread = threading.Thread(target=rehearse, args=(work,), name="optpair-compiles-ahead")
-    thread.start()
+    return _started(functools.partial(rehearse, work), "optpair-compiles-ahead")
+
+
+def _started(job: Callable[[], None], name: str) -> threading.Thread | None:
+    thread = threading.Thread(target=job, name=name)
+    try:
+        thread.start()
+    except RuntimeError:  # a limit on processes, in a container
+        return None
     return thread
 
 
@@ -118,12 +133,10 @@ def _beside(job: Callable[[], None]) -> None:
             job()
 
     busy = [thread for thread in _here.beside if thread.is_alive()]
-    if len(busy) < _here.most:
-        busy.append(threading.Thread(target=quietly, name="optpair-compiles-beside"))
-        busy[-1].start()
-    else:
+    more = _started(quietly, "optpair-compiles-beside") if len(busy) < _here.most else None
+    if more is None:
         quietly()
-    _here.beside = tuple(busy)
+    _here.beside = tuple(busy) if more is None else (*busy, more)
 
 
 def _unwanted() -> bool:
@@ -224,7 +237,7 @@ class Program(Generic[P, R]):
         wide = bool(jnp.result_type(float) == jnp.float64)
 
         def finish() -> None:
-            with self._giving_up(key, form), jax.enable_x64(wide):
+            with self._giving_up(key, form), jax.enable_x64(wide), usual_promotion():
                 made = None if kept is None else _loaded(*kept, jax.tree.structure(((), arrays)))
                 new = made is None
                 made = made or _Form(_compile(trace()[1], self._options), result)

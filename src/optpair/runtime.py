@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from optpair.programs import Program, device
+from optpair.programs import Program, device, usual_promotion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,13 +65,15 @@ def static(**kwargs: Any) -> Any:
 def double(function: Callable[P, R]) -> Callable[P, R]:
     """Run a function in float64 on `device()`, whatever the caller's JAX settings are.
 
+    Code here relies on JAX's usual promotion of types and ranks, which some make an error.
+
     The switches are thread-local, so every way into the engine passes through here.
     """
 
     @functools.wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         _enter()
-        with jax.enable_x64(True), jax.default_device(device()):
+        with jax.enable_x64(True), jax.default_device(device()), usual_promotion():
             return function(*args, **kwargs)
 
     return inner

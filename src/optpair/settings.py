@@ -63,7 +63,8 @@ class Settings:
         for item in fields(self):
             value = getattr(self, item.name)
             if item.type == "int" or (item.type == "int | None" and value is not None):
-                object.__setattr__(self, item.name, _count(item.name, value, item.type))
+                least = 2 if item.name == "path_candidates" else 1
+                object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
         for name in ("warp", "ahead"):
@@ -73,12 +74,12 @@ class Settings:
             raise TypeError(f"prior must be a Prior, not {self.prior!r}")
 
 
-def _count(name: str, value: object, kind: object) -> int:
-    """A plain int of at least 1."""
-    accepted = "an int of at least 1" if kind == "int" else "None or an int of at least 1"
+def _count(name: str, value: object, kind: object, least: int) -> int:
+    """A plain int of at least so much."""
+    accepted = f"{'' if kind == 'int' else 'None or '}an int of at least {least}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be {accepted}, not {value!r}")
-    if value < 1:
+    if value < least:
         raise ValueError(f"{name} must be {accepted}, not {value!r}")
     return int(value)
 

@@ -27,7 +27,7 @@ from optpair.acquisition import (
 from optpair.acquisition.es import ES
 from optpair.acquisition.kg import KG
 from optpair.acquisition.mean import Mean
-from optpair.acquisition.mes import MAXIMA, _maxima
+from optpair.acquisition.mes import MAXIMA, _above_data, _maxima
 from optpair.acquisition.peak import Peak
 from optpair.acquisition.pes import PES
 from optpair.acquisition.pi import PI
@@ -88,7 +88,9 @@ def by_function(name: str, c: Context) -> Acquisition | None:
         "jes": lambda: jes(posterior, STARS),
         "jes-exact": lambda: jes(posterior, STARS, exact=True),
         "mes": lambda: mes(posterior, _maxima(c.key, posterior, c.points, MAXIMA)),
-        "mes-paths": lambda: mes(posterior, STARS),
+        "mes-paths": lambda: mes(
+            posterior, np.asarray(_above_data(posterior, jnp.asarray(STARS.f)))
+        ),
         "gibbon": lambda: gibbon(posterior, STARS),
         "rmes": lambda: rmes(posterior, STARS),
         "ei": lambda: ei(posterior),

@@ -25,7 +25,7 @@ from acquisition_cases import (
     slopes,
     source,
 )
-from optpair.acquisition import Context, gibbon, gumbel_maxima, jes, mes, pi, rmes
+from optpair.acquisition import REGISTRY, Context, gibbon, gumbel_maxima, jes, mes, pi, rmes
 from optpair.acquisition.mes import MES, _draw, _gumbel, _moments, _quantiles, build
 from optpair.cube import Cube
 from optpair.gp.posterior import Hyperparameters, Posterior, condition
@@ -276,6 +276,22 @@ def test_independent_points_overstate_the_maximum() -> None:
     same = condition(replace(one, lengthscale=np.full((1, 2), 1e3)), [[-9.0, -9.0]], [0.0])
     dense, _ = (np.asarray(v)[0, 0] for v in gumbel(same, jnp.asarray(lattice)))
     assert dense > 0.02  # one value everywhere, N(0, 1e-4): its median is 0
+
+
+@pytest.mark.parametrize("name", ["mes", "mes-paths"])
+def test_a_well_known_place_is_not_asked_for_again(name: str) -> None:
+    """A hundred looks at the best place: next to nothing is left to learn there, as β ≥ 10."""
+    many = np.concatenate([X, np.repeat(X[[np.argmax(Y)]], 100, axis=0)])
+    posterior = condition(HYPERS, many, np.concatenate([Y, np.full(100, np.max(Y))]))
+    stars = OptimalPairs(np.broadcast_to(X[np.argmax(Y)], (M, 4, D)), np.full((M, 4), np.max(Y)))
+    context = Context(posterior, Cube.box(D), jnp.asarray(X), make_key(0), None, stars)
+    alpha = REGISTRY[name].build(context)
+    assert isinstance(alpha, MES)
+    best = np.max(np.asarray(posterior.means_at_data())[:, 0], axis=-1)
+    sigma = np.sqrt(HYPERS.noise)
+    assert np.all(np.asarray(alpha.f) >= (best + 0.999 * sigma)[:, None])
+    assert float(alpha(X[[np.argmax(Y)]])[0]) < 1e-20
+    assert float(mes(posterior, stars)(X[[np.argmax(Y)]])[0]) > 0.1  # as f* is given, it is used
 
 
 def test_what_is_refused() -> None:

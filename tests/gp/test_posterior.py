@@ -362,3 +362,10 @@ def test_hyperparameters_accept_lists_and_no_noise() -> None:
     hypers = Hyperparameters([[1.0, 2.0]], [1.0], [0.0], [-3.0])
     assert hypers.sets == 1
     assert hypers.lengthscale.dtype == np.float64
+
+
+def test_without_data_it_is_the_prior() -> None:
+    hypers = Hyperparameters([[0.3]], [2.0], [0.1], [1.5])
+    mean, variance = condition(hypers, np.zeros((0, 1)), []).predict([[0.5], [0.7]])
+    np.testing.assert_allclose(mean, [[1.5, 1.5]])
+    np.testing.assert_allclose(variance, [[2.0, 2.0]])

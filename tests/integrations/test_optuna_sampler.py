@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,71 @@ def test_values_noise_failures_and_what_teaches_nothing(seen: list[Observations]
     assert last.failed.shape == (2, 3)
     assert 1.0 in last.failed[:, 0]
     assert last.pending.shape == (0, 3)
+
+
+def test_a_parameter_that_is_not_asked_for_is_where_it_was_suggested(
+    seen: list[Observations],
+) -> None:
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    study.optimize(lambda trial: trial.suggest_float("a", -1.0, 1.0), n_trials=4)
+    assert [len(shown.y) for shown in seen] == [0, 1, 2, 3]
+    assert np.all(np.count_nonzero(seen[-1].X[:, 1:], axis=1) == 1)  # one of u and v each
+
+
+def test_values_of_trials_outside_the_space_are_said_to_be_left_out(
+    seen: list[Observations],
+) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("optuna.optpair").addHandler(handler)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    for a in (0.1, 0.2):
+        study.add_trial(create_trial(params={"a": a}, distributions={"a": SPACE["a"]}, value=1.0))
+    study.ask(SPACE)
+    study.ask(SPACE)
+    assert [len(shown.y) for shown in seen] == [0, 0]
+    logging.getLogger("optuna.optpair").removeHandler(handler)
+    assert [text.partition(":")[0] for text in said] == [
+        "JESSampler leaves out trial 0, and those like it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "failed"), [(KeyError, 1), (NameError, 0), (KeyboardInterrupt, 0)]
+)
+def test_only_what_is_caught_is_a_failure_of_the_place(
+    seen: list[Observations], error: type[BaseException], failed: int
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        bowl(trial)
+        raise error("stop")
+
+    study = study_with(JESSampler(seed=0, search_space=SPACE))
+    with suppress(NameError, KeyboardInterrupt):
+        study.optimize(objective, n_trials=1, catch=(KeyError,))
+    study.ask(SPACE)
+    assert len(seen[-1].failed) == failed
+
+
+def test_brackets_of_hyperband_keep_what_they_know(seen: list[Observations]) -> None:
+    """Optuna makes a new object of each bracket at every ask; each has its own trials."""
+    made: list[object] = []
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3)
+    study = study_with(sampler, pruner=pruner)
+
+    def objective(trial: optuna.Trial) -> float:
+        value = bowl(trial)
+        trial.report(value, 1)
+        trial.should_prune()
+        made.extend(d for d in sampler._desks.values() if d not in made)
+        return value
+
+    study.optimize(objective, n_trials=12)
+    assert 1 < len(made) <= 3
+    assert sum(len(desk.rows) for desk in sampler._desks.values()) <= 12
 
 
 def test_a_pruned_trial_counts_with_its_last_report(seen: list[Observations]) -> None:

@@ -218,8 +218,9 @@ def test_a_number_for_failures_is_the_score_of_a_fold() -> None:
     assert (values[low] < 0).all()
 
 
-def test_a_number_for_failures_does_not_make_a_trial_succeed() -> None:
-    search = moody("low", error_score=2.0, evaluations=8)  # better than any score
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_number_for_failures_does_not_make_a_trial_succeed(batch: int) -> None:
+    search = moody("low", error_score=2.0, evaluations=8, batch=batch)  # better than any score
     with pytest.warns(FitFailedWarning):
         search.fit(TOLD, ANSWER)
     low = np.array([trial.params["right"] < 0.5 for trial in search.optimizer_.trials])

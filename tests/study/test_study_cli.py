@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from optpair.cli import app
 from optpair.integrations.marks import FAILED
 from optpair.study import trials
-from optpair.study.config import load
+from optpair.study.config import StudyError, load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
 from optpair.study.trials import BEAT, Watch, forget
@@ -300,6 +300,40 @@ def test_a_late_value_of_a_stale_trial_is_kept(tmp_path: Path) -> None:
     assert trials.count(study.trials) == {"stale": 2, "told": 1}
     late = next(trial for trial in study.trials if trial.value is not None)
     assert (late.value, late.params) == (0.25, params)
+
+
+@pytest.mark.parametrize("state", ["cancelled", "failed", "told"])
+def test_a_trial_that_somebody_ended_does_not_end_its_worker(tmp_path: Path, state: str) -> None:
+    path = write(tmp_path)
+    file = load(path)
+    study = open_study(file)
+    said: list[str] = []
+    trial = study.ask()
+    shown("tell", path, 0, *{"cancelled": ["--cancel"], "failed": ["--failed"], "told": [7]}[state])
+    stored = record(study, trial, file.space, {"x": 0.5, "c": "a"}, Outcome(0.25), said.append)
+    assert not stored
+    assert trials.count(study.trials) == {state: 1}
+    assert f"somebody has ended it meanwhile: it is {state}" in said[0]
+
+
+def test_what_came_through_though_the_answer_was_lost_is_stored(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    file = load(path)
+    study = open_study(file)
+    for outcome in (Outcome(0.25), Outcome(problem="broken")):
+        trial = study.ask()
+        for _ in range(2):  # the second time is after an answer that was lost
+            assert record(study, trial, file.space, {"x": 0.5, "c": "a"}, outcome)
+    assert trials.count(study.trials) == {"told": 1, "failed": 1}
+
+
+def test_a_study_of_several_objectives_is_refused(tmp_path: Path) -> None:
+    file = load(write(tmp_path))
+    optuna.create_study(
+        study_name=file.name, storage=file.storage, directions=["maximize", "minimize"]
+    )
+    with pytest.raises(StudyError, match="with another direction maximize, minimize"):
+        open_study(file)
 
 
 def test_forgetting_never_undoes_a_value(tmp_path: Path) -> None:

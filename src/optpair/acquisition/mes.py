@@ -16,6 +16,14 @@ has the quartiles of the maximum of many points whose values are taken for indep
     P(f* ≤ t) ≈ Π_i Φ((t − m(x_i)) / √s(x_i))                                              (M9)
 
 which overstates f* the more, the denser the points are: a baseline's choice, not ours.
+
+(M6) depends on β alone: at a place whose mean is close to f* it is as large as ever, however little
+is left to learn there, and such a place would be asked for again and again. Wang and Jegelka's code
+therefore has no f* below the best value and a bit; here, for (M6),
+
+    f* ≥ m⁺ + σ                                                                           (M6b)
+
+with m⁺ the best posterior mean among the data, and the noise's standard deviation.
 """
 
 from __future__ import annotations
@@ -29,7 +37,7 @@ import numpy as np
 from jax.scipy.special import erfc, ndtri
 from jaxtyping import Array, Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets
+from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets, incumbent
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain, noiseless_gain
 from optpair.cube import Cube
 from optpair.gp.posterior import Posterior
@@ -81,7 +89,15 @@ def build(context: Context, *, form: Form) -> MES:
     """One of the forms, with the maxima of sample paths."""
     if context.stars is None:
         raise ValueError("Max-value Entropy Search from paths needs optimal pairs")
-    return MES(context.posterior, jnp.asarray(context.stars.f), form)
+    f = jnp.asarray(context.stars.f)
+    if form == "noiseless":
+        f = _above_data(context.posterior, f)
+    return MES(context.posterior, f, form)
+
+
+def _above_data(posterior: Posterior, f: Float[Array, "M P"]) -> Float[Array, "M P"]:
+    """Maxima that the data do not reach."""
+    return jnp.maximum(f, incumbent(posterior) + jnp.sqrt(posterior.noise)[:, None])  # (M6b)
 
 
 def build_gumbel(context: Context) -> MES:
@@ -98,7 +114,7 @@ def build_gumbel(context: Context) -> MES:
     some = np.concatenate([np.arange(n), np.arange(n, len(X), every)])
     fitted = _gumbel(posterior, means[..., some], variance[..., some])
     f = _draw(context.key, *fitted, MAXIMA if fantasies == 1 else fantasies)
-    acquisition = MES(posterior, f, "noiseless")
+    acquisition = MES(posterior, _above_data(posterior, f), "noiseless")
     return replace(acquisition, screened=acquisition.given(means[..., n:], variance[..., n:]))
 
 
@@ -237,7 +253,7 @@ def _maxima(
     key: Array, posterior: Posterior, points: Float[Array, "N D"], count: int
 ) -> Float[Array, "M P"]:
     moments = _moments(posterior, jnp.concatenate([posterior.X, points]))
-    return _draw(key, *_gumbel(posterior, *moments), count)
+    return _above_data(posterior, _draw(key, *_gumbel(posterior, *moments), count))
 
 
 @double
@@ -252,7 +268,8 @@ def gumbel_maxima(
     """Draw `n_maxima` values f* under each set from the Gumbel approximation.
 
     `key` is a JAX key or a seed. It is fitted on the data and `points` that fill [0, 1]^d, or the
-    legal points of `cube`.
+    legal points of `cube`. None is below the best posterior mean among the data and the noise's
+    standard deviation.
     """
     if n_maxima < 1:
         raise ValueError(f"n_maxima must be at least 1, not {n_maxima}")

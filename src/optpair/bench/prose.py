@@ -73,6 +73,9 @@ _WHY = {
     + _LAGGING,
     "gamma": _LAGGING,
     "misspecified": _LAGGING,
+    "noise-levels": """MES has little to lose: its gain counts no noise, so that it repeats itself
+        at every level, and half of its runs end on a hill that is not the highest even where there
+        is next to none. JES and PES lose what noise hides from anyone.""",
     "gp-noisy": """As on the tasks with little noise: MES's gain counts none, and PES knows that the
         slope at x* is zero.""",
     "mlp": _LAGGING

@@ -110,6 +110,8 @@ class Posterior:
     def whiten(self, K: Float[Array, "M q n"]) -> Float[Array, "M q n"]:
         """C⁻¹k for each row k, by strips of C⁻¹: what is right of its diagonal need not be met."""
         n = K.shape[-1]
+        if n == 0:
+            return K
         width = -(-n // min(-(-n // STRIP), STRIPS))
         spans = [(start, min(start + width, n)) for start in range(0, n, width)]
         strips = [(self.inverse_factor[:, start:end, :end], end) for start, end in spans]

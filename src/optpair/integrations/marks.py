@@ -1,7 +1,7 @@
 """What is written on an Optuna trial beside its parameters and value, and read by other processes.
 
-Nothing here needs JAX. The one private thing that is used of Optuna is the study's storage, for
-attributes of trials: in `mark` and `note`.
+Nothing here needs JAX. What is used of Optuna's private parts is the study's storage, here for
+attributes of trials, and in the sampler to know a study again, and how a trial was broken off.
 """
 
 from __future__ import annotations

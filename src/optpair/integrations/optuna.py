@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import sys
 import threading
-import weakref
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,15 +96,19 @@ class _Desk:
     def __post_init__(self) -> None:
         self.ahead = Ahead(self.engine)
 
-    def read(self, study: Study) -> None:
-        """Read the trials that have ended since the last time."""
+    def read(self, study: Study) -> list[int]:
+        """Read the trials that have ended since the last time; those that have a value in vain."""
         trials = study.get_trials(deepcopy=False, states=_ENDED)
         new = [trial for trial in trials if trial.number not in self.rows]
         self.rows |= {trial.number: self._row(trial) for trial in new}
+        return [t.number for t in new if t.values and self.rows[t.number] is None]
 
     def _row(self, trial: FrozenTrial) -> _Row | None:
-        """None for what teaches nothing: a lost worker, no value, or a point outside the domain."""
-        x = self.domain.encode(trial.params)
+        """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
+
+        A parameter that the objective did not ask for, this time, is where it was suggested.
+        """
+        x = self.domain.encode(published(trial, self.domain.distributions) or trial.params)
         value = trial.values[0] if trial.values else None
         if value is not None and not abs(value) <= LARGEST:  # infinite: Optuna accepts that
             value = None
@@ -188,16 +193,21 @@ class JESSampler(BaseSampler):
         self._hyperparameters = hyperparameters
         self._settings = check_settings(settings)
         self._lock = threading.RLock()
-        self._study: weakref.ref[Study] | None = None
+        self._study: tuple[Any, int] | None = None
         self._turn_to(None)
 
-    def _turn_to(self, study: Study | None) -> None:
-        """Forget what belongs to another study."""
-        if study is None or self._study is None or self._study() is not study:
-            self._study = None if study is None else weakref.ref(study)
-            self._shared = IntersectionSearchSpace()
-            self._desk: _Desk | None = None
-            self._said: set[str] = set()
+    def _turn_to(self, study: Study | None) -> Any:
+        """Forget what belongs to another study. Returns the bracket, where a pruner has some.
+
+        Optuna shows each of Hyperband's brackets as a study of its own, with its trials alone.
+        """
+        same = None if study is None else (study._storage, study._study_id)
+        if same is None or same != self._study:
+            self._study = same
+            self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
+            self._desks: dict[Any, _Desk] = {}
+            self._said: set[str | None] = set()  # None stands for trials that are left out
+        return getattr(study, "_bracket_id", None)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("_seed", "_given_space", "_independent", "_acquisition", "_hyperparameters")
@@ -270,7 +280,10 @@ class JESSampler(BaseSampler):
     ) -> None:
         """Tell a failure of the objective from one that Optuna makes of a lost worker."""
         if state == TrialState.FAIL and FORGOTTEN not in trial.system_attrs:
-            mark(study, trial, FAILED, True)
+            if _broken_off():
+                mark(study, trial, FORGOTTEN, "cancelled")
+            else:
+                mark(study, trial, FAILED, True)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
 
@@ -346,21 +359,27 @@ class JESSampler(BaseSampler):
         if self._given_space is not None:
             return self._given_space
         with self._lock:
-            self._turn_to(study)
-            return self._shared.calculate(study)
+            return self._shared[self._turn_to(study)].calculate(study)
 
     def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _Desk:
         """The study as it is now. What was read before is kept while the space stays the same."""
-        self._turn_to(study)
-        if self._desk is None or self._desk.domain.distributions != distributions:
+        bracket = self._turn_to(study)
+        desk = self._desks.get(bracket)
+        if desk is None or desk.domain.distributions != distributions:
             domain = Domain(distributions)
             engine = make_engine(
                 domain.space, self._acquisition, self._hyperparameters, self._settings
             )
             sign = -1.0 if study.direction == StudyDirection.MINIMIZE else 1.0
-            self._desk = _Desk(domain, engine, sign)
-        self._desk.read(study)
-        return self._desk
+            desk = self._desks[bracket] = _Desk(domain, engine, sign)
+        lost = desk.read(study)
+        if lost and None not in self._said:
+            self._said.add(None)
+            _log.warning(
+                f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
+                "one outside the search space, of a parameter that is modelled."
+            )
+        return desk
 
     def _say(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Say once that a parameter is not modelled; before a trial has ended that is no news."""
@@ -404,6 +423,20 @@ def _observed(desk: _Desk, study: Study) -> Trial:
     number = max(told, key=lambda n: desk.sign * float(told[n].value or 0.0))
     row, trial = told[number], study.get_trials(deepcopy=False)[number]
     return Trial(number, dict(trial.params), "told", row.value, row.noise_var)
+
+
+def _broken_off() -> bool:
+    """Whether the trial that is being told ends with the search: by Ctrl-C, or an error not caught.
+
+    Optuna calls it failed all the same, and keeps what it knows of the error to itself.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_run_trial" and "func_err" in frame.f_locals:
+            error, caught = frame.f_locals["func_err"], frame.f_locals.get("catch", ())
+            return error is not None and not isinstance(error, caught)
+    return False
 
 
 def _noise_var(trial: FrozenTrial) -> float | None:

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ except ModuleNotFoundError as error:
         "JESSearchCV needs scikit-learn: pip install 'optpair[sklearn]'", name="sklearn"
     ) from error
 from scipy.stats import rankdata
+from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -137,7 +140,12 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Search, then refit at the recommendation; `params` go where `GridSearchCV`'s go."""
         for name in ("optimizer_", "recommendation_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        super().fit(X, y, **params)
+        given: Any = self.cv
+        self.cv: Any = _SameFolds(check_cv(given, y, classifier=is_classifier(self.estimator)))
+        try:
+            super().fit(X, y, **params)
+        finally:
+            self.cv = given
         if self._lost:
             self.cv_results_ = _with_lost(self.cv_results_, self._lost, self.error_score)
             self.best_index_ = _placed(self.best_index_, self._lost)
@@ -172,20 +180,19 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             hyperparameters=self.hyperparameters,
             settings=self.settings,
         )
-        folds = _SameFolds(self._checked_cv_orig)
         self._lost: dict[int, dict[str, Any]] = {}
         rows: list[np.ndarray] = []
         last = None
         while len(rows) < self.evaluations:
             points = _next(optimizer, self.evaluations - len(rows), self.batch)
             candidates = [menu.named(_params(point)) for point in points]
-            scores, failure = self._evaluate(evaluate_candidates, candidates, folds, len(rows))
+            scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows))
             rows += list(scores)
             last = failure or last
             for point, row in zip(points, scores, strict=True):
                 _tell(optimizer, point, row)
             if self.noise == "folds":
-                _revise(optimizer, rows, folds.ratio)
+                _revise(optimizer, rows, self.cv.ratio)
         if all(trial.value is None for trial in optimizer.trials):
             detail = "" if last is None else f"; of the last, {last}"
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
@@ -204,14 +211,13 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         self,
         evaluate: Evaluate,
         candidates: list[dict[str, Any]],
-        folds: _SameFolds,
         done: int,
     ) -> tuple[np.ndarray, ValueError | None]:
         """The scores of some candidates, a row each, and the error if every fit of them failed."""
         try:
             with warnings.catch_warnings():  # said of all trials so far, at each of them
                 warnings.filterwarnings("ignore", "One or more of the .* scores are non-finite")
-                results = evaluate(candidates, cv=folds)
+                results = evaluate(candidates)
         except ValueError as error:
             if self.error_score == "raise" or not re.match(
                 r"\s*All the \d+ fits failed", str(error)
@@ -220,10 +226,15 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             # To scikit-learn that is the end of a search; here it is one bad trial, or a few.
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
             self._lost |= {done + i: params for i, params in enumerate(candidates)}
-            return np.full((len(candidates), self.n_splits_), np.nan), error
+            return np.full((len(candidates), self.cv.count), np.nan), error
         metric = self._metric(results)
-        columns = [results[f"split{k}_test_{metric}"] for k in range(self.n_splits_)]
-        return np.stack(columns, axis=1)[-len(candidates) :], None
+        columns = [results[f"split{k}_test_{metric}"] for k in range(self.cv.count)]
+        scores = np.stack(columns, axis=1)[-len(candidates) :]
+        if isinstance(self.error_score, Real):  # what failed was scored so, in no time at all
+            unscored = results["mean_score_time"][-len(candidates) :] == 0
+            failed = unscored & np.all(scores == self.error_score, axis=1)
+            scores = np.where(failed[:, None], np.nan, scores)
+        return scores, None
 
     def _metric(self, results: Results) -> str:
         """The name of the metric that is searched for, as `cv_results_` has it."""
@@ -268,16 +279,29 @@ class _Menu:
 
 
 class _SameFolds:
-    """A splitter that splits once, so that trials are compared on the same folds."""
+    """A splitter that splits once, so that trials are compared on the same folds.
+
+    In all else it is the splitter that it was given.
+    """
 
     def __init__(self, cv: Any) -> None:
         self._cv = cv
         self._splits: list[tuple[np.ndarray, np.ndarray]] = []
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what it has itself, or what Python asks of anything
+            raise AttributeError(name)
+        return getattr(self._cv, name)
+
     def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The folds of the first call."""
         self._splits = self._splits or list(self._cv.split(*args, **kwargs))
         return iter(self._splits)
+
+    @property
+    def count(self) -> int:
+        """How many folds there are."""
+        return len(self._splits)
 
     @property
     def ratio(self) -> float:

@@ -109,8 +109,10 @@ def tell(
         raise _not_out(trial)
     try:
         _end(study, trial, value, noise_var, outcome, message)
-    except (UpdateFinishedTrialError, ValueError) as error:  # by somebody else, just now
-        raise _not_out(_trials(study)[number]) from error
+    except (UpdateFinishedTrialError, ValueError) as error:
+        now = _trials(study)[number]  # it came through, and the answer was lost; or somebody else
+        if (trials.state(now), now.value) != (outcome, value):
+            raise _not_out(now) from error
     return trials.row(_trials(study)[number])
 
 

@@ -224,8 +224,10 @@ def _check_arguments(arguments: list[str], space: Mapping[str, object]) -> None:
 
 def _storage(url: str, path: Path) -> str:
     """The URL, with a file's path taken from the study file's folder."""
+    if url in (f"{SQLITE}:memory:", SQLITE, "sqlite://"):
+        raise StudyError(f"[study] storage {url!r} is in memory: it would be lost; name a file")
     for scheme in (SQLITE, "journal:///"):
-        if url.startswith(scheme) and url != f"{SQLITE}:memory:":
+        if url.startswith(scheme):
             return scheme + str(path.parent / url.removeprefix(scheme))
     return url
 

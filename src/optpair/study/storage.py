@@ -100,8 +100,9 @@ def _open(url: str) -> BaseStorage:
 
 
 def _check_same(file: StudyFile, study: Study) -> None:
-    if study.direction.name.lower() != file.direction:
-        raise _differs(file, f"direction {study.direction.name.lower()}")
+    directions = [direction.name.lower() for direction in study.directions]
+    if directions != [file.direction]:
+        raise _differs(file, f"direction {', '.join(directions)}")
     space = {name: json.loads(distribution_to_json(d)) for name, d in file.space.items()}
     stored = insist(lambda: study.user_attrs).get(SPACE)
     if stored is None:

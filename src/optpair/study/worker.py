@@ -118,11 +118,13 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
                 return
             params = insist(lambda: suggest(trial, file.space))
             outcome = evaluate(params, trial.number)
-            record(study, trial, file.space, params, outcome, say)
+            stored = record(study, trial, file.space, params, outcome, say)
     except BaseException:
         with suppress(OptunaError, *away()):
             forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
+    if not stored:
+        return
     told(trial.number, outcome)
     shown = "failed" if outcome.value is None else f"{outcome.value:.6g}"
     say(f"trial {trial.number}: {shown}")
@@ -150,31 +152,37 @@ def record(
     params: Mapping[str, Any],
     outcome: Outcome,
     say: Say = lambda _: None,
-) -> None:
-    """Tell an outcome. It is stored when this returns; a storage that is away is waited for.
+) -> bool:
+    """Tell an outcome; whether it is stored. A storage that is away is waited for.
 
     Where others took this worker for dead and have ended its trial, a value becomes a trial of
-    its own.
+    its own. Where somebody ended it on purpose, what they said counts.
     """
 
-    def tell() -> None:
+    def tell() -> bool:
         try:
             _tell(study, trial, outcome)
         except away():
             raise
         except (OptunaError, ValueError):
-            if records.state(_frozen(study, trial.number)) != "stale":
+            now = _frozen(study, trial.number)
+            ended = records.state(now)
+            if ended not in ("told", "failed", "cancelled", "stale"):
                 raise
-            if outcome.value is not None:
+            if ended == "stale" and outcome.value is not None:
                 _add_late(study, space, params, outcome)
+            elif ended == "cancelled" or now.value != outcome.value:
+                say(f"{gave}, but somebody has ended it meanwhile: it is {ended}")
+                return False
+        return True
 
     gave = f"trial {trial.number} gave {outcome}"
     try:
-        tell()
+        return tell()
     except away() as error:
         say(f"{gave}, and waits for the storage, which is away: {first_line(error)}")
         try:
-            insist(tell, tries=PATIENT)
+            return insist(tell, tries=PATIENT)
         except BaseException:
             say(f"{gave}, which could not be stored")
             raise
