@@ -90,8 +90,8 @@ _WHY = {
     "runtime": """All methods share one engine here, compiled and batched over sets and pairs, with
         the same screening, so that what remains between them is their own arithmetic. PES's
         expectation propagation is compiled and batched like the rest: it takes less than twice the
-        time of JES, where the authors' takes twelve to forty times. MES is slower than JES here for
-        its Gumbel fit, which screens the space for every set.""",
+        time of JES, where the authors' takes twelve to forty times. MES takes the time of JES: it
+        samples no paths, and fits its Gumbel distribution instead.""",
     "approximation": """The gain is the entropy that is lost when the distribution of a value is cut
         off at f*. Moment matching takes the cut distribution for a normal one of the same variance,
         and of all distributions a normal has the most entropy: so the gain is never overestimated,
