@@ -377,8 +377,12 @@ def _target(line: Line) -> str:
 
 
 def number(value: float, digits: int, sign: str = "") -> str:
-    """A number as it is shown."""
-    return f"{value:{sign}.{digits}f}".replace("-", "−")
+    """A number as it is shown; nothing is never less than nothing.
+
+    >>> number(-0.001, 2), number(-0.5, 1, "+")
+    ('0.00', '−0.5')
+    """
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
 
 
 def show(mean: float, error: float, sign: str = "", digits: int = 2) -> str:

@@ -37,11 +37,16 @@ def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[Path
 
 
 def drawn(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
-    """The methods that get a curve: the experiment's own, ours and the peers. All are in tables."""
+    """The methods that get a curve: the experiment's own, and ours and peers with several seeds.
+
+    All are in tables.
+    """
+    several = {row["method"] for row in rows if row["seed"] != rows[0]["seed"]}
     return [
         name
         for name in analysis.methods_of(rows, experiment)
-        if name in experiment.methods or name.partition(":")[0] in style.BESIDE
+        if name in experiment.methods
+        or (name.partition(":")[0] in style.BESIDE and name in several)
     ]
 
 

@@ -136,7 +136,8 @@ def _together(every: Mapping[str, list[Row]], figures: Path) -> str:
             "methods below.\n\n"
         )
     image = _images(("together",), figures)
-    return text + overall.markdown(rows, reference) + (f"\n{image}\n" if image else "")
+    parts = [text + overall.markdown(rows, reference).rstrip(), prose.TOGETHER, image]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _section(experiment: Experiment, rows: Sequence[Row], figures: Path) -> str:
