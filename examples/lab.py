@@ -47,7 +47,7 @@ def simulated(params: Mapping[str, float]) -> list[float]:
 def day(notebook: Path, measure: Measure, experiments: int) -> None:
     """Carry out experiments, and save after every change."""
     fresh = not notebook.exists()
-    opt = Optimizer(SPACE, direction="maximize", seed=3) if fresh else Optimizer.load(notebook)
+    opt = Optimizer(SPACE, direction="maximize", seed=4) if fresh else Optimizer.load(notebook)
     for _ in range(experiments):
         out = [trial for trial in opt.trials if trial.state == "pending"]  # left over from before
         trial = out[0] if out else opt.ask()
