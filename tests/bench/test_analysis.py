@@ -156,6 +156,14 @@ def test_tasks_weigh_equally_in_ranks_and_short_runs_do_not_count() -> None:
     assert "or more, on every task: EI 1.38, JES 1.62." in shown  # MES did not
 
 
+def test_methods_stand_in_one_order_wherever_they_are_in_a_file() -> None:
+    names = ["jes", "ei", "optpair", "jes-peak", "jes:pairs=20", "optuna-gp", "botorch-jes"]
+    for order in (names, names[::-1], sorted(names)):
+        rows = [row(name, 0, 1.0, 0.1) for name in order]
+        found = analysis.methods_of(rows, GP)
+        assert found == ["jes", "ei", "optpair", "jes:pairs=20", "jes-peak", *names[-2:]]
+
+
 def test_the_table() -> None:
     shown = analysis.markdown(ROWS, GP, "inference").splitlines()
     assert (

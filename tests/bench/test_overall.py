@@ -77,6 +77,13 @@ def ranks(rows: list[Row], *names: str) -> dict[str, float]:
     return {line.method: line.rank.mean for line in lines if line.rank is not None}
 
 
+def test_tasks_stand_in_the_order_of_the_experiments() -> None:
+    tasks = [("gp", "gp12"), ("mlp", "hpo-car"), ("gp", "gp2"), ("gp", "nobody's")]
+    rows = [row(task, "jes", 0, 0.0, -1.0, experiment=name) for name, task in tasks]
+    found = [(block.experiment, block.task) for block in overall.blocks(rows, "jes", 10)]
+    assert found == [tasks[2], tasks[0], tasks[3], tasks[1]]
+
+
 def test_ranks_are_over_tasks_on_which_all_methods_ran() -> None:
     assert ranks(ROWS, "jes", "mes") == {"jes": 1.5, "mes": 1.5}  # each wins one of the two tasks
     # All three ran on a alone: JES shares the second place once, and is last twice.

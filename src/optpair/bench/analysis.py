@@ -18,6 +18,7 @@ from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata, wilcoxon
 
 from optpair.bench.experiments import Experiment, Kind
+from optpair.bench.methods import NAMES
 from optpair.bench.rows import Row
 
 FLOOR = 1e-8  # regrets below are as good as zero, and log 0 is not a number
@@ -153,11 +154,15 @@ def paired(values: Mapping[int, float], others: Mapping[int, float]) -> list[flo
 
 
 def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
-    """The methods on file: the experiment's own in its order, then others."""
-    there = dict.fromkeys(row["method"] for row in rows)
-    return [m for m in experiment.methods if m in there] + [
-        m for m in there if m not in experiment.methods
-    ]
+    """The methods on file: the experiment's own in its order, then what users get, then others."""
+    there = {row["method"] for row in rows}
+    own = [method for method in experiment.methods if method in there]
+    return own + sorted(there.difference(own), key=_place)
+
+
+def _place(method: str) -> tuple[int, str]:
+    """Where a method stands among all, wherever it is in a file."""
+    return NAMES.index(method.partition(":")[0]), method
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:

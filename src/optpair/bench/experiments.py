@@ -329,6 +329,20 @@ def budget_of(name: str, task: str) -> int | None:
     return next((cell.evaluations for cell in cells if cell.task == task), None)
 
 
+def place(name: str, task: str) -> tuple[int, int]:
+    """Where a task stands among all of all experiments; those that are not known come last.
+
+    >>> place("gp", "gp4"), place("synthetic", "branin@0.01")
+    ((0, 1), (2, 0))
+    """
+    names, cells = list(EXPERIMENTS), EXPERIMENTS[name].cells if name in EXPERIMENTS else ()
+    own = [cell.task for cell in cells]
+    return (
+        names.index(name) if name in names else len(names),
+        own.index(task) if task in own else len(own),
+    )
+
+
 def check_kind(name: str) -> Kind:
     """The kind of that name, or an error that lists them."""
     if name not in get_args(Kind):

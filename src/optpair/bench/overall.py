@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optpair.bench import analysis
-from optpair.bench.experiments import Kind, budget_of
+from optpair.bench.experiments import Kind, budget_of, place
 from optpair.bench.rows import Row
 
 BUDGETS = (25, 50)  # evaluations a dimension
@@ -124,7 +124,8 @@ def blocks(
     for row in rows:
         by_task.setdefault((row["experiment"], row["task"]), []).append(row)
     found = []
-    for (experiment, task), every in by_task.items():
+    for experiment, task in sorted(by_task, key=lambda of: place(*of)):
+        every = by_task[experiment, task]
         own = analysis.of_task(every, task, budget_of(experiment, task))
         names = list(dict.fromkeys(row["method"] for row in own))
         if reference not in names:
