@@ -76,7 +76,7 @@ def write(out: Path, results: Path) -> None:
     figures = out.parent / "figures"
     every = {experiment.name: rows_of(experiment, results) for experiment in EXPERIMENTS.values()}
     rest = {"runtime": _runtime(results / TABLE1), "approximation": _approximation(figures)}
-    parts = [prose.HEAD, _contents(every, rest), _together(every, figures)]
+    parts = [prose.HEAD, _contents(every, rest), prose.RULES, _together(every, figures)]
     parts += [_section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()]
     parts += rest.values()
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def _together(every: Mapping[str, list[Row]], figures: Path) -> str:
             "methods below.\n\n"
         )
     image = _images(("together",), figures)
-    parts = [text + overall.markdown(rows, reference).rstrip(), prose.TOGETHER, image]
+    parts = [text + overall.markdown(rows, reference).rstrip(), image]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
