@@ -55,7 +55,8 @@ def belief() -> tuple[Posterior, Paths, OptimalPairs]:
     posterior = condition(HYPERS, X[:, None], Y)
     paths = gp_paths.sample(0, posterior, paths=PAIRS, features=512)
     search = Search.of(Stream.of(1), Cube.box(1), 256, ANCHORS)
-    return posterior, paths, optima(paths, Cube.box(1), search, steps=16)
+    compiled = jax.jit(optima, static_argnames="steps")
+    return posterior, paths, compiled(paths, Cube.box(1), search, steps=16)
 
 
 def landscape(
@@ -66,7 +67,7 @@ def landscape(
     cube = Cube.box(1)
     points = jnp.asarray(sobol(1, 512))
     context = Context(posterior, cube, points, make_key(4), paths, stars)
-    return {name: REGISTRY[name].build(context)(grid[:, None]) for name in names}
+    return {name: jax.jit(REGISTRY[name].build)(context)(grid[:, None]) for name in names}
 
 
 @double
