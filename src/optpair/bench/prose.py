@@ -83,8 +83,7 @@ _WHY = {
         compressed values nor γ were the cause alone (`results/tuning-hartmann6.jsonl`). On Branin
         the best of many trials near an optimum is closer to it than the one prediction is. MES's
         inference regret does not get worse: it is given its lower bound on f*.""",
-    "misspecified": """One seed, of JES and MES without γ, of the engine before chains of
-        hyperparameters were followed as they are now and MES's f* had a lower bound: to be run.""",
+    "misspecified": """The first seed of ten that are to be run, and not all of its runs.""",
     "spared": """Rows are of the engine before chains of hyperparameters were followed as they are
         now; the two methods share it.""",
     "gp-noisy": """As on the tasks with little noise: MES is given its lower bound on f*, and PES
