@@ -157,7 +157,7 @@ def test_tasks_weigh_equally_in_ranks_and_short_runs_do_not_count() -> None:
 
 
 def test_methods_stand_in_one_order_wherever_they_are_in_a_file() -> None:
-    names = ["jes", "ei", "optpair", "jes-peak", "jes:pairs=20", "optuna-gp", "botorch-jes"]
+    names = ["jes", "ei", "optpair", "jes-peak", "jes:pairs=20", "optuna-gp", "of-old"]
     for order in (names, names[::-1], sorted(names)):
         rows = [row(name, 0, 1.0, 0.1) for name in order]
         found = analysis.methods_of(rows, GP)

@@ -161,8 +161,9 @@ def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
 
 
 def _place(method: str) -> tuple[int, str]:
-    """Where a method stands among all, wherever it is in a file."""
-    return NAMES.index(method.partition(":")[0]), method
+    """Where a method stands among all, wherever it is in a file; unknown ones come last."""
+    name = method.partition(":")[0]
+    return NAMES.index(name) if name in NAMES else len(NAMES), method
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
