@@ -20,9 +20,6 @@ from optpair.space import Space
 
 Direction = Literal["minimize", "maximize"]
 State = Literal["pending", "told", "failed"]
-
-"""Values beyond this leave no room for predictions in float64."""
-
 FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
 
 

@@ -7,6 +7,7 @@ its median: a few lucky runs dominate a mean of logarithms.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -209,8 +210,12 @@ def signed_rank(differences: Sequence[float]) -> float:
     if len(differences) < 6:  # the smallest p of five is 0.06
         return float("nan")
     array = np.round(differences, 9)  # what should be equal is a tie
-    array = array[array != 0]
-    return 1.0 if len(array) == 0 else float(wilcoxon(array).pvalue)
+    return _signed_rank(tuple(array[array != 0].tolist()))
+
+
+@functools.cache  # a summary asks for the same comparison in several places, and ties are slow
+def _signed_rank(differences: tuple[float, ...]) -> float:
+    return float(wilcoxon(differences).pvalue) if differences else 1.0
 
 
 def holm(values: Sequence[float]) -> list[float]:
