@@ -13,7 +13,7 @@ from scipy import stats
 from optpair.acquisition import Acquisition
 from optpair.gp.posterior import Hyperparameters, Posterior, append, fit
 
-KERNELS = ("rbf", "matern52")
+KERNELS = ("rbf", "mixed")
 N, D, M, P, SIZE = 8, 2, 3, 4, 16  # data, columns, sets, pairs of a set, rows with padding
 _source = np.random.default_rng(0)
 X, Y = _source.uniform(size=(N, D)), _source.normal(size=N)
@@ -22,6 +22,7 @@ HYPERS = Hyperparameters(
     outputscale=[1.0, 4.0, 0.5],
     noise=[0.01, 0.3, 0.05],
     mean=[0.2, -1.0, 0.5],
+    rough=[0.3, 0.9, 0.01],
 )
 PENDING = np.array([0.35, 0.85])
 STEP = np.finfo(float).eps ** (1 / 3)  # of central differences
@@ -38,11 +39,12 @@ def one_set(m: int) -> Hyperparameters:
     return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
 
 
-def k(m: int, A: np.ndarray, B: np.ndarray, kernel: str = "matern52") -> np.ndarray:
+def k(m: int, A: np.ndarray, B: np.ndarray, kernel: str = "mixed") -> np.ndarray:
     """The prior covariance of f under set m, from its definition."""
     r = np.sqrt(np.sum(((A[:, None] - B) / np.asarray(HYPERS.lengthscale)[m]) ** 2, -1))
     u = np.sqrt(5) * r
-    h = np.exp(-(r**2) / 2) if kernel == "rbf" else (1 + u + u**2 / 3) * np.exp(-u)
+    share = {"rbf": 0.0, "matern52": 1.0, "mixed": np.asarray(HYPERS.rough)[m]}[kernel]
+    h = (1 - share) * np.exp(-(r**2) / 2) + share * (1 + u + u**2 / 3) * np.exp(-u)
     return np.asarray(HYPERS.outputscale)[m] * h
 
 
@@ -53,7 +55,7 @@ def textbook(
     y: np.ndarray = Y,
     *,
     noises: np.ndarray | None = None,
-    kernel: str = "matern52",
+    kernel: str = "mixed",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mean and covariance of f at points under set m, by a plain GP."""
     mu, noise = (np.asarray(v)[m] for v in (HYPERS.mean, HYPERS.noise))
@@ -73,7 +75,7 @@ def log_density(y: np.ndarray | float, m: float, s: float, noise: float, f: floa
     return np.asarray(log)
 
 
-def padded(kernel: str = "matern52") -> Posterior:
+def padded(kernel: str = "mixed") -> Posterior:
     """The data in twice as many rows, with something in those that are not there."""
     unknown = np.full(N, np.nan)
     wide = fit(HYPERS, X, Y, unknown, kernel=kernel, columns=tuple(range(D)), size=SIZE)  # type: ignore[arg-type]

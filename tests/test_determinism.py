@@ -43,7 +43,7 @@ def run(optimizer: Optimizer, steps: range) -> list[Any]:
 
 MODES: dict[str, Made] = {
     "marginal": jes,
-    "every third": lambda: jes(refresh_every=3),
+    "every third, mixed": lambda: jes(refresh_every=3, kernel="mixed"),
     "known": cheap,
     "map": lambda: cheap(hyperparameters="map"),
     "maximising": lambda: Optimizer(

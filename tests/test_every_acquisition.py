@@ -28,7 +28,7 @@ SPACE = Space(
 KNOWN = Hyperparameters([[0.4, 0.7, 0.7, 1.0]], [1.0], [0.01], [0.0])
 # One set is one shape, whether fitted or given; the other kernel is another shape anyway.
 MODES: dict[str, tuple[Any, str]] = {
-    "marginal": ("marginal", "matern52"),
+    "marginal": ("marginal", "mixed"),
     "map": ("map", "rbf"),
     "given": (KNOWN, "rbf"),
 }

@@ -55,7 +55,9 @@ def test_types(name: str, value: Any) -> None:
 
 
 def test_kernels_are_listed() -> None:
-    with pytest.raises(ValueError, match="kernel must be one of rbf, matern52, not 'matern'"):
+    with pytest.raises(
+        ValueError, match="kernel must be one of rbf, matern52, mixed, not 'matern'"
+    ):
         Settings(kernel="matern")  # type: ignore[arg-type]
 
 

@@ -239,7 +239,7 @@ class Engine:
     ) -> tuple[Chains, Mixing]:
         settings = self.settings
         chains = state.chains and inference.rescale(
-            state.chains, _shift(state.scaling, scaling), self.settings.prior
+            state.chains, _shift(state.scaling, scaling), self.model
         )
         moves = effort.chain_moves(settings, len(data.y))
         if chains is None:
@@ -299,7 +299,7 @@ class Engine:
             if not isinstance(hypers, Hyperparameters):
                 assert theta is not None
                 some = theta[:: effort.set_stride(size, len(theta), self.settings.most_rows)]
-                hypers = unpack(some, model.prior)
+                hypers = unpack(some, model)
             with one_blas_thread():
                 posterior = fit(
                     hypers, *data, kernel=model.kernel, columns=model.columns, size=size

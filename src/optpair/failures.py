@@ -57,10 +57,10 @@ def fit_success(
     X = np.concatenate([told, failed])
     labels = np.repeat([0.0, FAILED], [len(told), len(failed)])
     data = Data(X, labels, np.full(len(X), np.nan))
-    model = model._replace(prior=Prior(mean_scale=0.0))
+    model = model._replace(kernel="matern52", prior=Prior(mean_scale=0.0))  # a border is rough
     k = -(-len(X) // most)
     theta = map_fit(Data(*(rows[::k] for rows in data)), model)
-    hypers = unpack(theta[None], model.prior)
+    hypers = unpack(theta[None], model)
     return SuccessChance(fit(hypers, *data, kernel=model.kernel, columns=model.columns, size=size))
 
 

@@ -202,7 +202,7 @@ def _names(cls: Any) -> tuple[str, ...]:
 
 def state_from_json(document: Mapping[str, Any], history: History, engine: Engine) -> State:
     """The inverse; shapes and signs must fit the space, the settings and the history."""
-    k, marginal = len(history.space) + 3, engine.hyperparameters == "marginal"
+    k, marginal = engine.model.k, engine.hyperparameters == "marginal"
     sets = engine.settings.sets if marginal else 1
     scaling, theta, chains = document["scaling"], document["theta"], document["chains"]
     fitted = scaling is not None and isinstance(engine.hyperparameters, str)

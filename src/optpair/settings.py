@@ -19,7 +19,7 @@ class Settings:
     """
 
     kernel: Kernel = "matern52"
-    """`matern52`, or `rbf` for very smooth objectives."""
+    """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two."""
     sets: int = 12
     """M, the hyperparameter sets averaged over."""
     pairs: int = 8

@@ -66,9 +66,13 @@ def built(
 ) -> Acquisition:
     """The function of that name on y = unit·(Y + shift), with its sets in that order."""
     index = list(order)
-    scale, output, _, mean = LEAVES
+    scale, output, _, mean, rough = LEAVES
     hypers = Hyperparameters(
-        scale[index], unit**2 * output[index], unit**2 * noise[index], unit * (mean[index] + shift)
+        scale[index],
+        unit**2 * output[index],
+        unit**2 * noise[index],
+        unit * (mean[index] + shift),
+        rough[index],
     )
     posterior = condition(hypers, X, unit * (Y + shift))
     stars = OptimalPairs(STARS.x[index], unit * (STARS.f[index] + shift))
@@ -207,7 +211,7 @@ def test_slopes_are_finite_everywhere(name: str) -> None:
 
 def crowded(X: np.ndarray, y: np.ndarray, noise_var: np.ndarray) -> Context:
     """RBF, padding, known noise of some, one pending with a fantasy a path; one σ² for all sets."""
-    scale, output, _, mean = LEAVES
+    scale, output, _, mean, _ = LEAVES
     hypers = Hyperparameters(scale, output, np.full(M, NOISE), mean)
     told = fit(hypers, X, y, noise_var, kernel="rbf", columns=(0, 1), size=16)
     paths = gp_paths.sample(make_key(1), told, paths=P, features=64)

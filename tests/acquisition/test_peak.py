@@ -19,7 +19,8 @@ from optpair.pairs import OptimalPairs
 RNG = np.random.default_rng(3)
 X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
 SCALE, OUTPUT, NOISE, MEAN = np.array([0.3, 0.7]), 2.0, 0.05, 0.4
-HYPERS = Hyperparameters(SCALE[None], [OUTPUT], [NOISE], [MEAN])
+ROUGH = 0.4
+HYPERS = Hyperparameters(SCALE[None], [OUTPUT], [NOISE], [MEAN], [ROUGH])
 STARS = OptimalPairs(RNG.uniform(0.1, 0.9, (1, P, D)), Y.max() + RNG.uniform(0.1, 1.0, (1, P)))
 Q = RNG.uniform(size=(6, D))
 
@@ -27,8 +28,10 @@ Q = RNG.uniform(size=(6, D))
 def joint(kernel: str, star: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mean and covariance of (f(Q), f(x*), slopes at x*); slopes by differentiation."""
 
+    of = kernels.Correlation(kernel, jnp.asarray(ROUGH))
+
     def k(x: jax.Array, y: jax.Array) -> jax.Array:
-        return OUTPUT * kernels.correlation(kernel, jnp.sum(((x - y) / SCALE) ** 2))  # type: ignore[arg-type]
+        return OUTPUT * kernels.correlation(of, jnp.sum(((x - y) / SCALE) ** 2))
 
     def slope(x: jax.Array, y: jax.Array) -> jax.Array:
         return jax.grad(k)(x, y) * SCALE
@@ -78,7 +81,7 @@ def test_what_is_left_is_what_draws_leave() -> None:
     draws = 40_000
     alpha = jes_peak(condition(HYPERS, X, Y), STARS)
     variance, taken, _ = (np.asarray(v) for v in alpha.conditioned(jnp.asarray(Q)))
-    mean, S = joint("matern52", np.asarray(STARS.x)[0, 0])
+    mean, S = joint("mixed", np.asarray(STARS.x)[0, 0])
     sampled = RNG.multivariate_normal(mean, S, size=draws, method="eigh") - mean
     q = len(Q)
     fitted = sampled[:, q:] @ np.linalg.lstsq(sampled[:, q:], sampled[:, :q], rcond=None)[0]

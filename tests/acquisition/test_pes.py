@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +29,12 @@ from optpair.acquisition import Context, pes
 from optpair.acquisition.pes import DELTA, PES, SOFTNESS, build
 from optpair.cube import Cube
 from optpair.gp import kernels
+from optpair.gp.kernels import Correlation
 from optpair.gp.posterior import Hyperparameters, Posterior, condition
 from optpair.pairs import OptimalPairs
 from optpair.runtime import make_key
 
+MATERN = Correlation("matern52")
 RNG = source()
 PLACES = RNG.uniform(0.05, 0.95, size=(M, P, D))
 PLACES[0, 0, 0], PLACES[1, 1], PLACES[2, 2, 1] = 0.0, [1.0, 0.0], 1.0  # on faces, in a corner
@@ -43,8 +44,10 @@ Q = np.concatenate(
 )
 
 
-@partial(jax.jit, static_argnums=0)
-def operators(kernel: str, scale: jax.Array, a: jax.Array, u: jax.Array, v: jax.Array) -> jax.Array:
+@jax.jit
+def operators(
+    kernel: Correlation, scale: jax.Array, a: jax.Array, u: jax.Array, v: jax.Array
+) -> jax.Array:
     """Covariances of (f, g, −h) at u and (f, g, −h) at v: derivatives of k, by autodiff."""
 
     def along(function, i):
@@ -63,7 +66,7 @@ def operators(kernel: str, scale: jax.Array, a: jax.Array, u: jax.Array, v: jax.
 
 
 def dense(
-    kernel: str,
+    kernel: Correlation,
     scale: np.ndarray,
     a: float,
     star: np.ndarray,
@@ -109,12 +112,12 @@ def slow_sites(mean: np.ndarray, V: np.ndarray, sweeps: int = 200) -> tuple[np.n
 
 def slow(kernel: str, m: int, p: int, points: np.ndarray) -> np.ndarray:
     """(P1) to (P5) for one set and one x*, from one dense Gaussian over everything."""
-    scale, a, noise, mu = (np.asarray(v)[m] for v in jax.tree.leaves(HYPERS))
+    scale, a, noise, mu, rough = (np.asarray(v)[m] for v in jax.tree.leaves(HYPERS))
     star = STARS.x[m, p]
     free = (star > 0) & (star < 1)
     c = int(free.sum())
     values = np.concatenate([X, [star], points])
-    V = dense(kernel, scale, a, star, free, values)
+    V = dense(Correlation(kernel, jnp.asarray(rough)), scale, a, star, free, values)
     mean = np.concatenate([np.zeros(2 * c), np.full(len(values), mu)])
     data = list(range(2 * c, 2 * c + N))
     mean, V = given(mean, V, data, Y, np.full(N, noise))
@@ -150,7 +153,7 @@ def one_of(m: int, p: int) -> tuple[Posterior, OptimalPairs]:
     return condition(own, X, Y), OptimalPairs(x, np.zeros((1, 1)))
 
 
-@pytest.mark.parametrize(("kernel", "m", "p"), [("rbf", 0, 1), ("matern52", 1, 0), ("rbf", 2, 2)])
+@pytest.mark.parametrize(("kernel", "m", "p"), [("rbf", 0, 1), ("mixed", 1, 0), ("rbf", 2, 2)])
 def test_pes_is_a_dense_gp_with_derivatives_and_plain_ep(kernel: str, m: int, p: int) -> None:
     """The last of the three is on a face, where one coordinate has conditions."""
     posterior, stars = one_of(m, p)
@@ -173,7 +176,7 @@ def test_the_conditioned_process_by_rejection() -> None:
     queries = np.array([[0.02], [0.3], [0.62], [0.7], [0.78], [1.0]])
     for star in (0.3, 0.66):
         everything = np.concatenate([rows, [[star]], queries])
-        V = dense("matern52", np.array([0.2]), 1.0, np.array([star]), np.array([True]), everything)
+        V = dense(MATERN, np.array([0.2]), 1.0, np.array([star]), np.array([True]), everything)
         mean = np.zeros(len(V))
         mean, V = given(mean, V, [2, 3, 4], values, np.full(3, 0.01))
         mean, V = given(mean, V, [0], np.zeros(1), np.full(1, DELTA))
@@ -213,7 +216,7 @@ def test_without_conditions_only_the_query_is_truncated() -> None:
     alpha = pes(posterior, OptimalPairs(star[None], np.zeros((1, 1))), cube=stepped)
     points = np.random.default_rng(4).uniform(0.7, 1.0, size=Q.shape)
     everything = np.concatenate([X * 0.3, star, points])
-    V = dense("matern52", np.array([0.3, 0.7]), 1.0, star[0], np.zeros(2, bool), everything)
+    V = dense(MATERN, np.array([0.3, 0.7]), 1.0, star[0], np.zeros(2, bool), everything)
     mean, V = given(np.zeros(len(V)), V, list(range(N)), low, np.full(N, 0.01))
     m, V = mean[N:], V[N:, N:]
     truth = []
@@ -229,7 +232,7 @@ def test_without_conditions_only_the_query_is_truncated() -> None:
 def test_far_away_nothing_but_the_bound_is_learnt() -> None:
     """Many length scales off, f(x) is N(μ, a), apart from f(x*): t is their difference."""
     alpha = pes(condition(HYPERS, X, Y), STARS)
-    a, noise, mu = (np.asarray(v)[:, None] for v in jax.tree.leaves(HYPERS)[1:])
+    _, a, noise, mu, _ = (np.asarray(v)[:, None] for v in jax.tree.leaves(HYPERS))
     m, s = np.asarray(alpha.star_mean), np.asarray(alpha.star_variance)
     v = stats.truncnorm.var(-np.inf, (m - mu) / np.sqrt(a + s))
     left = a - a**2 / (a + s) * (1 - v)
@@ -321,6 +324,7 @@ def test_units_of_y_do_not_matter(unit: float) -> None:
         unit**2 * np.asarray(HYPERS.outputscale),
         unit**2 * np.asarray(HYPERS.noise),
         unit * np.asarray(HYPERS.mean) + 5 * unit,
+        HYPERS.rough,
     )
     moved = pes(condition(scaled, X, unit * (Y + 5)), STARS)(Q)
     np.testing.assert_allclose(moved, plain, rtol=1e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +10,30 @@ import numpy as np
 import pytest
 
 from optpair.gp import derivatives, kernels
+from optpair.gp.kernels import Correlation
 
-KERNELS = ("rbf", "matern52")
+KERNELS = ("rbf", "matern52", "mixed")
 M, P, D = 2, 3, 2
 RNG = np.random.default_rng(0)
 SCALE, OUTPUT = np.array([[0.3, 0.7], [0.2, 0.4]]), np.array([2.0, 0.5])
 STAR = RNG.uniform(size=(M, P, D))
 POINTS = np.concatenate([RNG.uniform(size=(4, D)), STAR[0, :1], STAR[1, 1:2]])
 STEP = np.finfo(float).eps ** (1 / 3)
+ROUGH = np.array([0.3, 0.9])  # shares of Matérn-5/2 in `mixed`
 
-cross = jax.jit(derivatives.cross, static_argnums=0)
+compiled = jax.jit(derivatives.cross)
+
+
+def of_sets(kernel: str) -> Correlation:
+    return Correlation(kernel, jnp.asarray(ROUGH) if kernel == "mixed" else None)
+
+
+def of_set(kernel: str, m: int) -> Correlation:
+    return Correlation(kernel, jnp.asarray(ROUGH[m]) if kernel == "mixed" else None)
+
+
+def cross(kernel: str, *arrays: np.ndarray) -> jax.Array:
+    return compiled(of_sets(kernel), *arrays)
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +42,9 @@ def _float64() -> Iterator[None]:
         yield
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def by_autodiff(
-    kernel: str, scale: jax.Array, output: jax.Array, star: jax.Array, x: jax.Array
+    kernel: Correlation, scale: jax.Array, output: jax.Array, star: jax.Array, x: jax.Array
 ) -> jax.Array:
     """(f, g, h) at x* with f(x): k and its derivatives in x*, times powers of ℓ."""
 
@@ -48,14 +61,14 @@ def test_closed_forms_are_the_kernels_derivatives(kernel: str) -> None:
     """(D1) to (D3), at points apart from x* and at x* itself."""
     got = np.asarray(cross(kernel, SCALE, OUTPUT, STAR, POINTS))
     for m, p, i in np.ndindex(M, P, len(POINTS)):
-        truth = by_autodiff(kernel, SCALE[m], OUTPUT[m], STAR[m, p], POINTS[i])
+        truth = by_autodiff(of_set(kernel, m), SCALE[m], OUTPUT[m], STAR[m, p], POINTS[i])
         np.testing.assert_allclose(got[m, p, :, i], truth, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize(("kernel", "second", "fourth"), [("rbf", 1, 3), ("matern52", 5 / 3, 25)])
 def test_known_values_at_one_point(kernel: str, second: float, fourth: float) -> None:
     """(D4): −k″(0) and k⁗(0) in one dimension; a third of the latter between two coordinates."""
-    V = np.asarray(derivatives.at_one_point(kernel, jnp.ones(1), D))[0]
+    V = np.asarray(derivatives.at_one_point(Correlation(kernel), jnp.ones(1), D))[0]
     truth = np.zeros((1 + 2 * D, 1 + 2 * D))
     truth[0, 0] = 1
     truth[0, 3:] = truth[3:, 0] = -second
@@ -72,7 +85,7 @@ def test_one_point_against_differences_of_the_cross_covariances(kernel: str) -> 
     The kernel's fifth derivative jumps at zero for Matérn-5/2, where it is first order, 1e-4 k⁗′.
     """
     step = 1e-4
-    V = np.asarray(derivatives.at_one_point(kernel, jnp.asarray(OUTPUT), D))
+    V = np.asarray(derivatives.at_one_point(of_sets(kernel), jnp.asarray(OUTPUT), D))
     star = STAR[:, :1]
     for m in range(M):
         moves = step * SCALE[m] * np.concatenate([np.eye(D), np.zeros((1, D)), -np.eye(D)])
@@ -81,7 +94,7 @@ def test_one_point_against_differences_of_the_cross_covariances(kernel: str) -> 
         )
         up, here, down = rows[:D], rows[D], rows[D + 1 :]
         slopes, bends = (up - down) / (2 * step), (up - 2 * here + down) / step**2
-        tolerance = 2e-2 if kernel == "matern52" else 1e-5
+        tolerance = 1e-5 if kernel == "rbf" else 2e-2
         np.testing.assert_allclose(slopes, V[m, 1 : D + 1] / OUTPUT[m], atol=1e-5)
         np.testing.assert_allclose(bends, V[m, D + 1 :] / OUTPUT[m], atol=tolerance)
 
@@ -92,8 +105,9 @@ def test_covariances_are_averages_over_the_spectral_density() -> None:
     Matérn's frequencies have too heavy a tail for the average of ω⁴ to have a standard error.
     """
     normal = np.random.default_rng(0).standard_normal((M, 40_000, D))
-    chi2 = np.ones((M, 40_000))  # Matérn's alone
-    omega = np.asarray(kernels.frequencies("rbf", normal, chi2, jnp.asarray(SCALE)))
+    unused = np.ones((M, 40_000))  # Matérn's alone
+    rbf = Correlation("rbf")
+    omega = np.asarray(kernels.frequencies(rbf, normal, unused, unused, jnp.asarray(SCALE)))
     for m in range(M):
         star, x, w = STAR[m, 0], POINTS[0], omega[m] * SCALE[m]
         phase = omega[m] @ (x - star)
@@ -103,7 +117,7 @@ def test_covariances_are_averages_over_the_spectral_density() -> None:
         error = draws.std(0) / np.sqrt(len(w))
         assert np.all(np.abs(got - draws.mean(0)) < 5 * error)
         fourth = OUTPUT[m] * w[:, :, None] ** 2 * w[:, None, :] ** 2
-        V = np.asarray(derivatives.at_one_point("rbf", jnp.asarray(OUTPUT), D))[m, D + 1 :, D + 1 :]
+        V = np.asarray(derivatives.at_one_point(rbf, jnp.asarray(OUTPUT), D))[m, D + 1 :, D + 1 :]
         assert np.all(np.abs(V - fourth.mean(0)) < 5 * fourth.std(0) / np.sqrt(len(w)))
 
 
@@ -139,9 +153,9 @@ def test_points_may_belong_to_a_star() -> None:
 def test_the_joint_covariance_is_positive_definite(kernel: str) -> None:
     """(f, g, h) at x*, and f at other points."""
     apart = np.asarray(cross(kernel, SCALE, OUTPUT, STAR, POINTS[:4]))
-    here = np.asarray(derivatives.at_one_point(kernel, jnp.asarray(OUTPUT), D))
+    here = np.asarray(derivatives.at_one_point(of_sets(kernel), jnp.asarray(OUTPUT), D))
     for m, p in np.ndindex(M, P):
         r = np.sqrt(np.sum(((POINTS[:4, None] - POINTS[:4]) / SCALE[m]) ** 2, -1))
-        K = OUTPUT[m] * np.asarray(kernels.correlation(kernel, jnp.asarray(r**2)))
+        K = OUTPUT[m] * np.asarray(kernels.correlation(of_set(kernel, m), jnp.asarray(r**2)))
         full = np.block([[here[m], apart[m, p]], [apart[m, p].T, K]])
         assert np.linalg.eigvalsh(full).min() > 1e-8

@@ -26,42 +26,52 @@ from optpair.gp.likelihood import Data, Likelihood, Model, log_prior, unpack
 from optpair.gp.priors import PAPER, Gamma, LogNormal, Prior
 from optpair.runtime import Stream
 
-KERNELS = ("rbf", "matern52")
+KERNELS = ("rbf", "matern52", "mixed")
 N, D = 8, 2
 STEP = np.finfo(float).eps ** (1 / 3)
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
 KNOWN = np.array([np.nan, 0.5, np.nan, 0.02, np.nan, np.nan, 0.1, np.nan])
 THETA = RNG.normal(size=(4, D + 3)) * [0.7, 0.7, 0.5, 0.7, 1.0] - [1.0, 0.3, 0.0, 3.0, 0.0]
+ROUGH = np.array([[-0.4], [0.0], [0.3], [1.2]])  # log odds of the rough share, in units of 4
 PRIOR = Prior(noise_floor=1e-3)
 
 UNKNOWN = np.full(N, np.nan)
 
 
-def covariance(kernel: str, ell: np.ndarray, a: float, X: np.ndarray) -> np.ndarray:
-    r = np.sqrt(np.sum(((X[:, None] - X) / ell) ** 2, -1))
+def on_plane(kernel: str = "rbf", prior: Prior = PRIOR) -> Model:
+    return Model(kernel, prior, (0, 1))
+
+
+def thetas(kernel: str) -> np.ndarray:
+    return np.hstack([THETA, ROUGH]) if kernel == "mixed" else THETA
+
+
+def covariance(kernel: str, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+    r = np.sqrt(np.sum(((X[:, None] - X) / np.exp(theta[:D])) ** 2, -1))
     u = np.sqrt(5) * r
-    return a * (np.exp(-(r**2) / 2) if kernel == "rbf" else (1 + u + u**2 / 3) * np.exp(-u))
+    share = {"rbf": 0.0, "matern52": 1.0, "mixed": 1 / (1 + np.exp(-4 * theta[-1]))}[kernel]
+    h = (1 - share) * np.exp(-(r**2) / 2) + share * (1 + u + u**2 / 3) * np.exp(-u)
+    return np.exp(theta[D]) * h
 
 
 def log_likelihood(
     kernel: str, theta: np.ndarray, X: np.ndarray, y: np.ndarray, noise_var: np.ndarray
 ) -> float:
     """log N(y; μ, K + Σ), normalised."""
-    noise = PRIOR.noise_floor + np.exp(theta[-2])
-    K = covariance(kernel, np.exp(theta[:-3]), np.exp(theta[-3]), X)
+    noise = PRIOR.noise_floor + np.exp(theta[D + 1])
+    K = covariance(kernel, theta, X)
     K = K + np.diag(np.where(np.isnan(noise_var), noise, noise_var))
-    return float(stats.multivariate_normal.logpdf(y, np.full(len(y), 0.5 * theta[-1]), K))
+    return float(stats.multivariate_normal.logpdf(y, np.full(len(y), 0.5 * theta[D + 2]), K))
 
 
 def scipy_log_prior(theta: np.ndarray) -> float:
     """The documented default priors, normalised."""
-    d = len(theta) - 3
     return float(
-        np.sum(stats.norm.logpdf(theta[:-3], 2**0.5 + 0.5 * np.log(d), 3**0.5))
-        + stats.norm.logpdf(theta[-3], 0, 0.7)
-        + stats.norm.logpdf(theta[-2], -4, 1)
-        + stats.norm.logpdf(theta[-1])
+        np.sum(stats.norm.logpdf(theta[:D], 2**0.5 + 0.5 * np.log(D), 3**0.5))
+        + stats.norm.logpdf(theta[D], 0, 0.7)
+        + stats.norm.logpdf(theta[D + 1], -4, 1)
+        + np.sum(stats.norm.logpdf(theta[D + 2 :]))
     )
 
 
@@ -69,16 +79,18 @@ def scipy_log_prior(theta: np.ndarray) -> float:
 @pytest.mark.parametrize("noise_var", [np.full(N, np.nan), KNOWN], ids=["inferred", "some-known"])
 def test_log_posterior_is_scipys(kernel: str, noise_var: np.ndarray) -> None:
     """Likelihood and prior, each up to a constant: (n/2) log 2π and the prior's normaliser."""
-    ours = Likelihood(Data(X, Y, noise_var), Model(kernel, PRIOR, (0, 1)))
-    prior, _ = log_prior(THETA, PRIOR)
-    expected = [log_likelihood(kernel, theta, X, Y, noise_var) for theta in THETA]
+    ours, theta = Likelihood(Data(X, Y, noise_var), on_plane(kernel)), thetas(kernel)
+    prior, _ = log_prior(theta, on_plane(kernel))
+    expected = [log_likelihood(kernel, each, X, Y, noise_var) for each in theta]
     plain = np.array(expected) + N / 2 * np.log(2 * np.pi)
-    np.testing.assert_allclose(ours.density(THETA), plain + prior, rtol=1e-9)
-    np.testing.assert_allclose(ours.density(THETA, 0.3), 0.3 * plain + prior, rtol=1e-9)
+    np.testing.assert_allclose(ours.density(theta), plain + prior, rtol=1e-9)
+    np.testing.assert_allclose(ours.density(theta, 0.3), 0.3 * plain + prior, rtol=1e-9)
 
 
-def test_log_prior_is_the_documented_one() -> None:
-    gaps = log_prior(THETA, PRIOR)[0] - [scipy_log_prior(theta) for theta in THETA]
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_log_prior_is_the_documented_one(kernel: str) -> None:
+    theta = thetas(kernel)
+    gaps = log_prior(theta, on_plane(kernel))[0] - [scipy_log_prior(each) for each in theta]
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-9)
 
 
@@ -88,12 +100,15 @@ def test_slope_against_central_differences(kernel: str, prior: Prior) -> None:
     """Of all data, of one point and of none; the paper's log-uniform priors inside and outside."""
     # Differences err by step²/6·f‴ + eps·f/step, some 1e-9 for values and slopes of order 10.
     for n in (N, 1, 0):
-        ours = Likelihood(Data(X[:n], Y[:n], KNOWN[:n]), Model(kernel, prior, (0, 1)))
-        theta = np.concatenate([THETA, THETA[:1] + np.array([0.0, 0.0, 4.9, 3.2, 0.0])])
+        ours = Likelihood(Data(X[:n], Y[:n], KNOWN[:n]), on_plane(kernel, prior))
+        theta = thetas(kernel)
+        outside = theta[:1].copy()
+        outside[:, D : D + 2] += 4.9, 3.2
+        theta = np.concatenate([theta, outside])
         for power in (1.0, 0.3):
             value, slope = ours.slope(theta, power)
             np.testing.assert_array_equal(value, ours.density(theta, power))
-            for i, e in enumerate(STEP * np.eye(D + 3)):
+            for i, e in enumerate(STEP * np.eye(theta.shape[1])):
                 ends = [ours.density(theta + s * e, power) for s in (1, -1)]
                 difference = (ends[0] - ends[1]) / (2 * STEP)
                 np.testing.assert_allclose(slope[:, i], difference, rtol=1e-7, atol=1e-6)
@@ -105,15 +120,15 @@ def test_columns_share_the_length_scale_of_their_parameter() -> None:
     short, long = np.array([[-1.0, 0.1, -3.0, 0.2]]), np.array([[-1.0, -1.0, 0.1, -3.0, 0.2]])
     one, two = (Model("rbf", PRIOR, columns) for columns in ((0, 0), (0, 1)))
     gaps = [
-        Likelihood(data, model).density(theta) - log_prior(theta, PRIOR)[0]
+        Likelihood(data, model).density(theta) - log_prior(theta, model)[0]
         for theta, model in ((short, one), (long, two))
     ]
     assert gaps[0] == pytest.approx(gaps[1])
 
 
 def test_impossible_hyperparameters_have_no_density() -> None:
-    ours = Likelihood(Data(X, Y, KNOWN), Model("rbf", PRIOR, (0, 1)))
-    equal = Likelihood(Data(X[[0, 0]], Y[:2], np.zeros(2)), Model("rbf", PRIOR, (0, 1)))
+    ours = Likelihood(Data(X, Y, KNOWN), on_plane())
+    equal = Likelihood(Data(X[[0, 0]], Y[:2], np.zeros(2)), on_plane())
     bad = np.zeros((4, 5))
     bad[0, 2], bad[1, 1], bad[2, 0] = 800.0, np.nan, -800.0
     value, slope = ours.slope(bad)
@@ -124,17 +139,21 @@ def test_impossible_hyperparameters_have_no_density() -> None:
 
 
 def test_unpacking() -> None:
-    hypers = unpack(THETA, PRIOR)
+    hypers = unpack(THETA, on_plane())
     np.testing.assert_allclose(hypers.lengthscale, np.exp(THETA[:, :2]))
     np.testing.assert_allclose(hypers.outputscale, np.exp(THETA[:, 2]))
     np.testing.assert_allclose(hypers.noise, 1e-3 + np.exp(THETA[:, 3]))
     np.testing.assert_allclose(hypers.mean, 0.5 * THETA[:, 4])
-    assert np.all(np.asarray(unpack(THETA, PAPER).mean) == 0)
+    assert np.all(np.asarray(unpack(THETA, on_plane(prior=PAPER)).mean) == 0)
+    assert np.all(np.asarray(hypers.rough) == 1)  # of no use to this kernel
+    share = np.asarray(unpack(thetas("mixed"), on_plane("mixed")).rough)
+    np.testing.assert_allclose(share, 1 / (1 + np.exp(-4 * ROUGH[:, 0])))
 
 
 # --- HMC ----------------------------------------------------------------------------------------
 
 CURVED = Prior(lengthscale=Gamma(2.5, 5.0), outputscale=LogNormal(1.0, 0.7))
+ALONE = Model("rbf", CURVED, (0,))
 NOTHING = Data(np.zeros((0, 1)), np.zeros(0), np.zeros(0))
 
 
@@ -165,7 +184,7 @@ def chains_at(position: np.ndarray, step: float) -> Chains:
     recent = np.repeat(position[:, None], WINDOW, axis=1)
     return Chains(
         position,
-        log_prior(position, CURVED)[0],
+        log_prior(position, ALONE)[0],
         np.zeros(len(position)),
         np.zeros(len(position), int),
         step,
@@ -181,10 +200,9 @@ def moved_often(
     seed: int, chains: Chains, times: int = 10, moves: int = CHAINS, gain: float = 0.0
 ) -> tuple[Chains, Mixing]:
     """Refreshed again and again, without data."""
-    model = Model("rbf", CURVED, (0,))
     for i in range(times):
         stream = Stream.of(seed).child(i)
-        chains, mixing = refresh(stream, chains, NOTHING, model=model, moves=moves, gain=gain)
+        chains, mixing = refresh(stream, chains, NOTHING, model=ALONE, moves=moves, gain=gain)
     return chains, mixing
 
 
@@ -209,13 +227,13 @@ def test_refresh_finds_its_target() -> None:
     chains = chains_at(position, 0.5)
     # The reweighting needs densities that agree with the start; make it a no-op instead.
     for i in range(3):
-        chains = replace(chains, log_density=log_prior(chains.position, CURVED)[0])
+        chains = replace(chains, log_density=log_prior(chains.position, ALONE)[0])
         chains, mixing = moved_often(i, chains, times=8)
     assert min(distances(np.asarray(chains.position))) > 1e-3
     assert float(mixing.rhat) < 1.2
     assert float(mixing.divergences) == 0
     np.testing.assert_array_equal(chains.recent[:, -1], chains.position)
-    np.testing.assert_allclose(chains.log_density, log_prior(chains.position, CURVED)[0], rtol=1e-9)
+    np.testing.assert_allclose(chains.log_density, log_prior(chains.position, ALONE)[0], rtol=1e-9)
 
 
 def test_those_that_have_waited_longest_are_moved() -> None:
@@ -500,17 +518,20 @@ def test_a_chain_that_was_impossible_starts_anew() -> None:
 def test_rescaling_keeps_the_hyperparameters_in_raw_units() -> None:
     """y = loc + scale·standardised, before and after."""
     (loc, scale), (new_loc, new_scale) = (3.0, 2.0), (3.8, 1.5)
-    recent = np.repeat(THETA[:, None] + 0.1, WINDOW, axis=1)
-    prior = Prior(noise_floor=1e-12)  # the floor itself stays where it is, on standardised values
-    chains = Chains(THETA, np.zeros(4), np.zeros(4), np.zeros(4, int), 0.2, np.ones(D + 3), recent)
-    shifted = rescale(chains, (scale / new_scale, (loc - new_loc) / new_scale), prior)
+    # The floor itself stays where it is, on standardised values.
+    model = on_plane("mixed", Prior(noise_floor=1e-12))
+    theta = thetas("mixed")
+    recent = np.repeat(theta[:, None] + 0.1, WINDOW, axis=1)
+    chains = Chains(theta, np.zeros(4), np.zeros(4), np.zeros(4, int), 0.2, np.ones(D + 4), recent)
+    shifted = rescale(chains, (scale / new_scale, (loc - new_loc) / new_scale), model)
     assert shifted is not None
     for old, new in (
         (chains.position, shifted.position),
         (chains.recent[:, 5], shifted.recent[:, 5]),
     ):
-        before, after = unpack(old, prior), unpack(new, prior)
+        before, after = unpack(old, model), unpack(new, model)
         np.testing.assert_allclose(after.lengthscale, before.lengthscale)
+        np.testing.assert_array_equal(after.rough, before.rough)
         for name in ("outputscale", "noise"):
             raw = np.asarray(getattr(before, name)) * scale**2
             np.testing.assert_allclose(np.asarray(getattr(after, name)) * new_scale**2, raw)
@@ -521,16 +542,15 @@ def test_rescaling_keeps_the_hyperparameters_in_raw_units() -> None:
 def test_rescaled_chains_see_the_same_likelihood() -> None:
     """But for n log ratio, the same for all: the reweighting sees only what the prior says."""
     ratio, offset = 1.7, -0.4
-    prior = Prior(noise_floor=1e-12)
-    model = Model("rbf", prior, (0, 1))
+    model = on_plane(prior=Prior(noise_floor=1e-12))
     recent = np.repeat(THETA[:, None], WINDOW, axis=1)
     chains = Chains(THETA, np.zeros(4), np.zeros(4), np.zeros(4, int), 0.2, np.ones(5), recent)
-    shifted = rescale(chains, (ratio, offset), prior)
+    shifted = rescale(chains, (ratio, offset), model)
     assert shifted is not None
     unknown = np.full(N, np.nan)
     old, new = Data(X, Y, unknown), Data(X, ratio * Y + offset, unknown)
     before, after = (
-        Likelihood(data, model).density(theta) - log_prior(theta, prior)[0]
+        Likelihood(data, model).density(theta) - log_prior(theta, model)[0]
         for theta, data in ((chains.position, old), (shifted.position, new))
     )
     np.testing.assert_allclose(after, before - N * np.log(ratio), rtol=1e-9)
@@ -538,14 +558,14 @@ def test_rescaled_chains_see_the_same_likelihood() -> None:
 
 @pytest.mark.parametrize("shift", [(0.3, 0.0), (3.1, 0.0), (1.0, 2.1), (1.0, -2.1)])
 def test_a_scaling_too_far_away_is_not_followed(shift: tuple[float, float]) -> None:
-    assert rescale(numbered(4), shift, PRIOR) is None
-    assert rescale(numbered(4), (1.0, 0.0), PRIOR) is not None
+    assert rescale(numbered(4), shift, ALONE) is None
+    assert rescale(numbered(4), (1.0, 0.0), ALONE) is not None
 
 
 def test_starts_spread_over_the_prior() -> None:
-    chains = start_chains(Stream.of(0), 4000, Model("rbf", PRIOR, (0, 1)))
-    centre = np.array([2**0.5 + np.log(2) / 2] * 2 + [0.0, -4.0, 0.0])
-    spread = np.array([3**0.5, 3**0.5, 0.7, 1.0, 1.0])
+    chains = start_chains(Stream.of(0), 4000, on_plane("mixed"))
+    centre = np.array([2**0.5 + np.log(2) / 2] * 2 + [0.0, -4.0, 0.0, 0.0])
+    spread = np.array([3**0.5, 3**0.5, 0.7, 1.0, 1.0, 1.0])
     z = (np.asarray(chains.position) - centre) / spread
     clipped = np.clip(np.random.default_rng(0).normal(size=100_000), -2, 2).std()
     assert np.all(np.abs(z.mean(0)) < 4 / np.sqrt(4000))
@@ -564,10 +584,11 @@ def test_map_fit_finds_the_mode(kernel: str) -> None:
             return 1e10
         return -log_likelihood(kernel, theta, X, y, unknown) - scipy_log_prior(theta)
 
-    model = Model(kernel, PRIOR, (0, 1))
+    model = on_plane(kernel)
     found = map_fit(Data(X, y, unknown), model)
     rng = np.random.default_rng(0)
-    starts = rng.normal(size=(6, 5)) * [1.5, 1.5, 0.7, 1.0, 0.5] + [0.0, 0.0, 0.0, -4.0, 0.0]
+    starts = rng.normal(size=(6, 6)) * [1.5, 1.5, 0.7, 1.0, 0.5, 1.0] + [0, 0, 0, -4.0, 0, 0]
+    starts = starts[:, : model.k]
     best = min(scipy.optimize.minimize(negative, s, method="L-BFGS-B").fun for s in starts)
     assert negative(found) < best + 1e-5
     restarted = map_fit(Data(X, y, unknown), model, found)

@@ -10,16 +10,28 @@ import numpy as np
 import pytest
 
 from optpair.gp import kernels
+from optpair.gp.kernels import Correlation
 
-KERNELS = ("rbf", "matern52")
+KERNELS = ("rbf", "matern52", "mixed")
 STEP = np.finfo(float).eps ** (1 / 3)
 SCALE, OUTPUT = np.array([[0.3, 0.7], [0.05, 2.0], [1.5, 0.2]]), np.array([2.0, 0.5, 30.0])
+ROUGH = np.array([0.3, 0.9, 1e-3])  # shares of Matérn-5/2 in `mixed`
 
-compiled = jax.jit(kernels.cross, static_argnums=0)
+compiled = jax.jit(kernels.cross)
 
 
-def cross(kernel: str, *arrays: np.ndarray) -> np.ndarray:
-    return np.asarray(compiled(kernel, *map(jnp.asarray, arrays)))
+def of_sets(kernel: str, sets: int = 3) -> Correlation:
+    return Correlation(kernel, jnp.asarray(ROUGH[:sets]) if kernel == "mixed" else None)
+
+
+def of_one(kernel: str) -> Correlation:
+    """Of no set: for arrays without their axis."""
+    return Correlation(kernel, jnp.asarray(ROUGH[0]) if kernel == "mixed" else None)
+
+
+def cross(kernel: str, scale: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
+    of = of_sets(kernel, len(scale))
+    return np.asarray(compiled(of, jnp.asarray(scale), *map(jnp.asarray, arrays)))
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +41,10 @@ def _float64() -> Iterator[None]:
 
 
 def formula(kernel: str, r: np.ndarray) -> np.ndarray:
-    """h as a function of the distance itself."""
+    """h as a function of the distance itself, which is each set's own."""
+    if kernel == "mixed":
+        share = ROUGH.reshape(3, *[1] * (r.ndim - 1))
+        return (1 - share) * formula("rbf", r) + share * formula("matern52", r)
     if kernel == "rbf":
         return np.exp(-(r**2) / 2)
     return (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r)
@@ -82,7 +97,11 @@ def test_short_length_scales_keep_coincident_points_together(kernel: str) -> Non
 
 
 # (second, fourth) derivative of h(|x|) in x at 0, in units of a/ℓ² and a/ℓ⁴.
-AT_ZERO = {"rbf": (-1.0, 3.0), "matern52": (-5 / 3, 25.0)}
+AT_ZERO = {
+    "rbf": (-1.0, 3.0),
+    "matern52": (-5 / 3, 25.0),
+    "mixed": (-0.7 - 0.3 * 5 / 3, 0.7 * 3 + 0.3 * 25),
+}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -91,10 +110,8 @@ def test_derivatives_at_coincident_points(kernel: str, order: int) -> None:
     a, ell, x0 = 2.0, 0.3, 0.2
 
     def value(x: jax.Array) -> jax.Array:
-        K = kernels.cross(
-            kernel, jnp.array([[ell]]), jnp.array([a]), x[None, None], jnp.array([[x0]])
-        )
-        return K[0, 0, 0]
+        one, scale, output = of_sets(kernel, 1), jnp.array([[ell]]), jnp.array([a])
+        return kernels.cross(one, scale, output, x[None, None], jnp.array([[x0]]))[0, 0, 0]
 
     derivative = value
     for _ in range(order):
@@ -106,6 +123,9 @@ def test_derivatives_at_coincident_points(kernel: str, order: int) -> None:
 
 def closed_derivatives(kernel: str, x: np.ndarray) -> list[np.ndarray]:
     """The first four derivatives of h(|x|) for x > 0, by hand."""
+    if kernel == "mixed":
+        both = (closed_derivatives(of, x) for of in ("rbf", "matern52"))
+        return [0.7 * smooth + 0.3 * rough for smooth, rough in zip(*both, strict=True)]
     if kernel == "rbf":
         e = np.exp(-(x**2) / 2)
         return [-x * e, (x**2 - 1) * e, (3 * x - x**3) * e, (x**4 - 6 * x**2 + 3) * e]
@@ -124,7 +144,7 @@ def test_derivatives_away_from_zero(kernel: str) -> None:
     x = np.array([1e-3, 0.1, 0.7, 2.0, 6.0])
 
     def value(x: jax.Array) -> jax.Array:
-        return kernels.correlation(kernel, x * x)
+        return kernels.correlation(of_one(kernel), x * x)
 
     derivative = value
     for truth in closed_derivatives(kernel, x):
@@ -144,7 +164,7 @@ def test_gradient_against_central_differences(
 
     def total(X: jax.Array, Y: jax.Array, scale: jax.Array) -> jax.Array:
         return jnp.sum(
-            jnp.asarray(weights) * kernels.cross(kernel, scale, jnp.asarray(OUTPUT), X, Y)
+            jnp.asarray(weights) * kernels.cross(of_sets(kernel), scale, jnp.asarray(OUTPUT), X, Y)
         )
 
     gradients = jax.jit(jax.grad(total, (0, 1, 2)))(
@@ -169,7 +189,8 @@ def test_gradient_is_zero_where_points_coincide(kernel: str) -> None:
     x = jnp.array([[0.31, 0.77]])
 
     def value(X: jax.Array) -> jax.Array:
-        return kernels.cross(kernel, jnp.asarray(SCALE), jnp.asarray(OUTPUT), X, x)[1, 0, 0]
+        own = of_sets(kernel), jnp.asarray(SCALE), jnp.asarray(OUTPUT)
+        return kernels.cross(*own, X, x)[1, 0, 0]
 
     np.testing.assert_allclose(jax.jit(jax.grad(value))(x), 0.0, atol=1e-12)
 
@@ -177,7 +198,9 @@ def test_gradient_is_zero_where_points_coincide(kernel: str) -> None:
 def spectral(kernel: str) -> np.ndarray:
     rng, (sets, d) = np.random.default_rng(3), SCALE.shape
     normal, chi2 = rng.standard_normal((sets, 200_000, d)), rng.chisquare(5, (sets, 200_000))
-    return np.asarray(kernels.frequencies(kernel, normal, chi2, jnp.asarray(SCALE)))
+    coin = rng.uniform(size=(sets, 200_000))
+    drawn = kernels.frequencies(of_sets(kernel), normal, chi2, coin, jnp.asarray(SCALE))
+    return np.asarray(drawn)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -196,11 +219,43 @@ def test_spectral_draws_of_one_kernel_do_not_fit_the_other() -> None:
     omega = spectral("rbf")
     cosines = np.cos(omega @ np.array([0.2, -0.2]))
     error = cosines.std(1) / np.sqrt(cosines.shape[1])
-    wrong = formula("matern52", np.linalg.norm(np.array([0.2, -0.2]) / SCALE, axis=1))
-    assert np.max(np.abs(cosines.mean(1) - wrong) / error) > 8
+    for other in ("matern52", "mixed"):
+        wrong = formula(other, np.linalg.norm(np.array([0.2, -0.2]) / SCALE, axis=1))
+        assert np.max(np.abs(cosines.mean(1) - wrong) / error) > 8
+
+
+def test_the_slopes_of_numpy_arrays() -> None:
+    """h is that of JAX arrays; h′ and the derivative in ρ against central differences."""
+    r2 = np.random.default_rng(4).uniform(0.01, 9.0, (3, 5))
+    for kernel in KERNELS:
+
+        def value(r2: np.ndarray, rough: np.ndarray = ROUGH, kernel: str = kernel) -> np.ndarray:
+            return kernels.correlation_and_slopes(Correlation(kernel, rough), r2)[0]
+
+        h, bend, by_rough = kernels.correlation_and_slopes(Correlation(kernel, ROUGH), r2)
+        np.testing.assert_allclose(h, kernels.correlation(of_sets(kernel), jnp.asarray(r2)))
+        slope = (value(r2 + STEP) - value(r2 - STEP)) / (2 * STEP)
+        np.testing.assert_allclose(bend, slope, rtol=1e-6)
+        if by_rough is None:
+            assert kernel != "mixed"
+            continue
+        slope = (value(r2, ROUGH + STEP) - value(r2, ROUGH - STEP)) / (2 * STEP)
+        np.testing.assert_allclose(by_rough, slope, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("share", "kernel"), [(0.0, "rbf"), (1.0, "matern52")])
+def test_all_smooth_and_all_rough_are_the_kernels_themselves(share: float, kernel: str) -> None:
+    r2 = jnp.asarray(np.random.default_rng(5).uniform(0.0, 9.0, (2, 6)))
+    mixed, plain = Correlation("mixed", jnp.full(2, share)), Correlation(kernel)
+    np.testing.assert_allclose(
+        kernels.correlation_derivatives(mixed, r2),
+        kernels.correlation_derivatives(plain, r2),
+        rtol=1e-13,
+        atol=1e-16,
+    )
 
 
 def test_unknown_kernel_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"rbf, matern52.*'cubic'"):
+    with pytest.raises(ValueError, match=r"rbf, matern52, mixed.*'cubic'"):
         kernels.check_kernel("cubic")
     assert [kernels.check_kernel(name) for name in KERNELS] == list(KERNELS)

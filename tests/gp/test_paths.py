@@ -14,7 +14,7 @@ from optpair.gp.paths import Paths, cos_sin, sample
 from optpair.gp.posterior import Hyperparameters, Posterior, condition, fit
 from optpair.runtime import make_key
 
-KERNELS = ("rbf", "matern52")
+KERNELS = ("rbf", "matern52", "mixed")
 N, D, SIZE = 8, 2, 16
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
@@ -36,7 +36,8 @@ def _float64() -> Iterator[None]:
 def hypers(noise: float = 0.05) -> Hyperparameters:
     """The same set many times: frequencies are drawn for each anew."""
     ones = np.ones(SETS)
-    return Hyperparameters(np.tile([[0.3, 0.6]], (SETS, 1)), 2.0 * ones, noise * ones, 0.7 * ones)
+    lengths = np.tile([[0.3, 0.6]], (SETS, 1))
+    return Hyperparameters(lengths, 2.0 * ones, noise * ones, 0.7 * ones, 0.4 * ones)
 
 
 @jax.jit

@@ -21,7 +21,7 @@ from optpair.gp.posterior import (
     robust_cholesky,
 )
 
-KERNELS = ("rbf", "matern52")
+KERNELS = ("rbf", "matern52", "mixed")
 N, D, M, SIZE = 8, 2, 3, 16
 RNG = np.random.default_rng(0)
 X, Y, Q = RNG.uniform(size=(N, D)), RNG.normal(size=N), RNG.uniform(size=(6, D))
@@ -30,6 +30,7 @@ HYPERS = Hyperparameters(
     outputscale=[1.0, 4.0, 0.3],
     noise=[0.01, 0.3, 0.001],
     mean=[0.2, -1.0, 3.0],
+    rough=[0.3, 0.9, 0.01],
 )
 KNOWN = np.array([np.nan, 0.5, np.nan, 0.02, np.nan, np.nan, 0.1, np.nan])
 
@@ -47,7 +48,8 @@ def k(kernel: str, m: int, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     scale = np.asarray(HYPERS.lengthscale)[m]
     r = np.sqrt(np.sum(((A[:, None] - B) / scale) ** 2, -1))
     u = np.sqrt(5) * r
-    h = np.exp(-(r**2) / 2) if kernel == "rbf" else (1 + u + u**2 / 3) * np.exp(-u)
+    share = {"rbf": 0.0, "matern52": 1.0, "mixed": np.asarray(HYPERS.rough)[m]}[kernel]
+    h = (1 - share) * np.exp(-(r**2) / 2) + share * (1 + u + u**2 / 3) * np.exp(-u)
     return np.asarray(HYPERS.outputscale)[m] * h
 
 
@@ -242,7 +244,7 @@ def test_appended_is_refitted(kernel: str) -> None:
 
 def test_appending_a_duplicate_without_noise_stays_finite() -> None:
     silent = replace(HYPERS, noise=np.zeros(M))
-    grown = append_row(padded("matern52", np.full(N, np.nan), silent), X[0], jnp.full((M, 1), Y[0]))
+    grown = append_row(padded("mixed", np.full(N, np.nan), silent), X[0], jnp.full((M, 1), Y[0]))
     means, variance = (np.asarray(v) for v in grown.moments(jnp.asarray(Q)))
     plain = condition(silent, X, Y).predict(Q)
     # The copy agrees with what is known: it teaches nothing.
@@ -324,7 +326,7 @@ def test_one_observation() -> None:
         ({"y": np.where(np.arange(N) == 3, np.nan, Y)}, "finite"),
         ({"X": np.concatenate([X[:-1], [[np.inf, 0.0]]])}, "finite"),
         ({"noise_var": np.where(np.arange(N) == 3, -0.1, KNOWN)}, "noise_var"),
-        ({"kernel": "cubic"}, "kernel must be one of rbf, matern52, not 'cubic'"),
+        ({"kernel": "cubic"}, "kernel must be one of rbf, matern52, mixed, not 'cubic'"),
     ],
 )
 def test_condition_refuses(change: dict[str, object], message: str) -> None:
@@ -349,6 +351,9 @@ def test_predict_refuses_points_of_another_space() -> None:
         ({"noise": [0.1, -1e-9, 0.1]}, r"noise must be finite and positive \(or zero\)"),
         ({"noise": np.array(0.1)}, r"noise must have shape"),
         ({"mean": [0.0, np.nan, 0.0]}, "mean must be finite"),
+        ({"rough": [0.0, 1.1, 0.5]}, "rough must be from 0 to 1, not"),
+        ({"rough": [0.0, np.nan, 0.5]}, "rough must be from 0 to 1, not"),
+        ({"rough": [0.5]}, r"rough must have shape \(M,\) = \(3,\), not \(1,\)"),
     ],
 )
 def test_hyperparameters_refuse(change: dict[str, object], message: str) -> None:

@@ -17,7 +17,7 @@ from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
 from optpair.runtime import double, make_key, pytree
 
-SHARED = ("X", "mask", "kernel")  # what the sets of a posterior have in common
+SHARED = ("X", "mask")  # what the sets of a posterior have in common
 
 
 @pytree
@@ -55,8 +55,8 @@ def _one(paths: Paths, chosen: Array, path: Array) -> TS:
 
 
 def _of_set(posterior: Posterior, chosen: Array) -> Posterior:
-    own = {name: x[chosen][None] for name, x in vars(posterior).items() if name not in SHARED}
-    return replace(posterior, **own)
+    own = {name: part for name, part in vars(posterior).items() if name not in SHARED}
+    return replace(posterior, **jax.tree.map(lambda x: x[chosen][None], own))
 
 
 @double

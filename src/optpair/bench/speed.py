@@ -293,7 +293,7 @@ def screening(plan: Plan) -> float:
     posterior = gp.condition(
         given_sets(task, settings.sets),
         *told(task, padded_size(plan.n, plan.dimensions)),
-        kernel="matern52",
+        kernel=settings.kernel,
     )
     stars = pairs.sample(0, posterior, settings.pairs)
     peak = plan.method == "jes-peak"

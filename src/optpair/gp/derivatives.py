@@ -22,11 +22,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from optpair.gp import kernels
-from optpair.gp.kernels import Kernel
+from optpair.gp.kernels import Correlation
 
 
 def cross(
-    kernel: Kernel,
+    kernel: Correlation,
     scale: Float[Array, "M D"],
     outputscale: Float[Array, " M"],
     star: Float[Array, "M P D"],
@@ -48,17 +48,18 @@ def cross(
 
 
 def at_one_point(
-    kernel: Kernel, outputscale: Float[Array, " M"], columns: int
+    kernel: Correlation, outputscale: Float[Array, " M"], columns: int
 ) -> Float[Array, "M 1+2*{columns} 1+2*{columns}"]:
     """Prior covariance of (f, g, h) at a point (D4), the same at every point."""
-    _, first, second = kernels.correlation_derivatives(kernel, jnp.zeros(()))
-    eye, zero = jnp.eye(columns), jnp.zeros((columns, columns))
-    none, bent = jnp.zeros((1, columns)), jnp.full((1, columns), 2 * first)
+    M = len(outputscale)
+    h, first, second = kernels.correlation_derivatives(kernel, jnp.zeros((M, 1, 1)))
+    eye, zero = jnp.eye(columns), jnp.zeros((M, columns, columns))
+    none, bent = jnp.zeros((M, 1, columns)), jnp.broadcast_to(2 * first, (M, 1, columns))
     unit = jnp.block(
         [
-            [jnp.ones((1, 1)), none, bent],
-            [none.T, -2 * first * eye, zero],
-            [bent.T, zero, 4 * second * (1 + 2 * eye)],
+            [h, none, bent],
+            [jnp.swapaxes(none, 1, 2), -2 * first * eye, zero],
+            [jnp.swapaxes(bent, 1, 2), zero, 4 * second * (1 + 2 * eye)],
         ]
     )
     return outputscale[:, None, None] * unit

@@ -23,8 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
-from optpair.gp.likelihood import Data, Densities, Likelihood, Model, Thetas, log_prior
-from optpair.gp.priors import Prior
+from optpair.gp.likelihood import Data, Densities, Likelihood, Model, Parts, Thetas, log_prior
 from optpair.programs import one_blas_thread
 from optpair.runtime import Stream
 
@@ -120,7 +119,7 @@ def _move(
 def start_chains(stream: Stream, sets: int, model: Model) -> Chains:
     """Chains spread over the prior."""
     d, prior = model.d, model.prior
-    spread = np.clip(stream.draw().standard_normal((sets, d + 3)), -2.0, 2.0)
+    spread = np.clip(stream.draw().standard_normal((sets, model.k)), -2.0, 2.0)
     position = np.concatenate(
         [
             prior.lengthscale.start(spread[:, :d], d),
@@ -132,7 +131,7 @@ def start_chains(stream: Stream, sets: int, model: Model) -> Chains:
     )
     recent = np.repeat(position[:, None], WINDOW, axis=1)
     none, ages = np.zeros(sets), np.zeros(sets, dtype=int)
-    return Chains(position, none, none, ages, 0.2, np.full(d + 3, 0.5), recent)
+    return Chains(position, none, none, ages, 0.2, np.full(model.k, 0.5), recent)
 
 
 def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> tuple[Chains, float]:
@@ -194,7 +193,7 @@ def cold_start(
     The data are let in by and by: the likelihood's power grows to 1, then all chains move on.
     """
     chains = start_chains(stream.child(0), sets, model)
-    chains = replace(chains, log_density=log_prior(chains.position, model.prior)[0])
+    chains = replace(chains, log_density=log_prior(chains.position, model)[0])
     turns = -(-sets // moves)
     with one_blas_thread():
         likelihood = Likelihood(data, model)
@@ -258,16 +257,17 @@ def _moved(
     return grown, rate, int(np.sum(moved.divergent))
 
 
-def rescale(chains: Chains, shift: tuple[float, float], prior: Prior) -> Chains | None:
+def rescale(chains: Chains, shift: tuple[float, float], model: Model) -> Chains | None:
     """The same chains after y became ratio·y + offset; None where that is too far to follow."""
     ratio, offset = shift
     if not (1 / 3 < ratio < 3 and abs(offset) < 2):
         return None
-    change = np.zeros(chains.position.shape[1])
-    change[-3:-1] = 2 * np.log(ratio)
-    factor = np.ones_like(change)
-    if prior.mean_scale > 0:
-        factor[-1], change[-1] = ratio, offset / prior.mean_scale
+    change, factor = np.zeros(model.k), np.ones(model.k)
+    moved = Parts.of(change[None], model.d)  # views
+    moved.outputscale[:] = moved.noise[:] = 2 * np.log(ratio)
+    if model.prior.mean_scale > 0:
+        moved.mean[:] = offset / model.prior.mean_scale
+        Parts.of(factor[None], model.d).mean[:] = ratio
     return replace(
         chains,
         position=factor * chains.position + change,
@@ -286,7 +286,7 @@ def map_fit(
     for shift in (-1.0, 0.0):
         lengths = prior.lengthscale.start(np.full(d, shift), d)
         rest = [p.start(np.zeros(1), d) for p in (prior.outputscale, prior.noise)]
-        starts.append(np.concatenate([lengths, *rest, [0.0]]))
+        starts.append(np.concatenate([lengths, *rest, np.zeros(model.k - d - 2)]))
 
     likelihood = Likelihood(data, model)
 

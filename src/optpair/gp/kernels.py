@@ -2,10 +2,14 @@
 
     r² = Σ_k (x_k − x'_k)² / ℓ_k²,    k(x, x') = a h(r²)
 
-| name       | h(r²)                         | spectral density of x/ℓ              |
-|------------|-------------------------------|--------------------------------------|
-| `rbf`      | exp(−r²/2)                    | standard normal                      |
-| `matern52` | (1 + √5 r + 5r²/3) exp(−√5 r) | multivariate Student-t, 5 d.o.f.     |
+| name       | h(r²)                           | spectral density of x/ℓ              |
+|------------|---------------------------------|--------------------------------------|
+| `rbf`      | exp(−r²/2)                      | standard normal                      |
+| `matern52` | (1 + √5 r + 5r²/3) exp(−√5 r)   | multivariate Student-t, 5 d.o.f.     |
+| `mixed`    | (1 − ρ) `rbf` + ρ `matern52`    | one of the two, the latter by ρ      |
+
+How smooth an objective is decides how far its values can be foretold, and is seldom known: in
+`mixed` the share ρ that is rough is a hyperparameter like the others, and the data say.
 
 Written in r², Matérn-5/2 is twice differentiable at r = 0; each derivative has a closed form
 here, so that derivatives in x are exact up to the fourth, where differentiating through √r²
@@ -14,6 +18,7 @@ would give NaN or zero.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 import jax
@@ -21,10 +26,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from optpair.runtime import Numbers
+from optpair.runtime import Numbers, pytree, static
 
-Kernel = Literal["rbf", "matern52"]
+Kernel = Literal["rbf", "matern52", "mixed"]
 SQRT5 = 5.0**0.5
+
+
+@pytree
+@dataclass(frozen=True)
+class Correlation:
+    """A kernel of M sets: its name and, for `mixed`, ρ of each; without sets, one number."""
+
+    name: Kernel = static()
+    rough: Float[Numbers, "*M"] | None = None
+
+    def between(self, smooth: Any, rough: Any) -> Any:
+        """(1 − ρ) smooth + ρ rough, of arrays whose first axis is that of the sets."""
+        assert self.rough is not None
+        share = self.rough.reshape(self.rough.shape + (1,) * (smooth.ndim - self.rough.ndim))
+        return smooth + share * (rough - smooth)
 
 
 def check_kernel(name: str) -> Kernel:
@@ -89,29 +109,40 @@ def _matern52_jvp(
     return _matern52(r2), _matern52_first(r2) * dr2
 
 
-def correlation(kernel: Kernel, r2: Float[Array, ...]) -> Float[Array, ...]:
+def correlation(kernel: Correlation, r2: Float[Array, ...]) -> Float[Array, ...]:
     """h(r²), with exact derivatives at r = 0."""
-    return _matern52(r2) if kernel == "matern52" else jnp.exp(-r2 / 2)
+    if kernel.name == "matern52":
+        return _matern52(r2)
+    h = jnp.exp(-r2 / 2)
+    return h if kernel.name == "rbf" else kernel.between(h, _matern52(r2))
 
 
 def correlation_derivatives(
-    kernel: Kernel, r2: Float[Array, ...]
+    kernel: Correlation, r2: Float[Array, ...]
 ) -> tuple[Float[Array, ...], Float[Array, ...], Float[Array, ...]]:
     """h(r²), h′(r²) and h″(r²), the last with a derivative that is right in x, also at r = 0."""
-    if kernel == "matern52":
-        return _matern52(r2), _matern52_first(r2), _matern52_second(r2)
     h = jnp.exp(-r2 / 2)
-    return h, -h / 2, h / 4
+    smooth = h, -h / 2, h / 4
+    if kernel.name == "rbf":
+        return smooth
+    rough = _matern52(r2), _matern52_first(r2), _matern52_second(r2)
+    if kernel.name == "matern52":
+        return rough
+    h, first, second = (kernel.between(s, r) for s, r in zip(smooth, rough, strict=True))
+    return h, first, second
 
 
-def correlation_and_slope(
-    kernel: Kernel, r2: Float[np.ndarray, ...]
-) -> tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]:
-    """h(r²) and h′(r²) of NumPy arrays."""
-    if kernel == "matern52":
-        return _matern52_terms(r2)[:2]
+def correlation_and_slopes(
+    kernel: Correlation, r2: Float[np.ndarray, ...]
+) -> tuple[Float[np.ndarray, ...], Float[np.ndarray, ...], Float[np.ndarray, ...] | None]:
+    """h(r²), h′(r²) and, for `mixed`, the derivative of h in ρ, of NumPy arrays."""
+    if kernel.name == "matern52":
+        return *_matern52_terms(r2)[:2], None
     h = np.exp(-r2 / 2)
-    return h, h / -2
+    if kernel.name == "rbf":
+        return h, h / -2, None
+    rough, bend, _ = _matern52_terms(r2)
+    return kernel.between(h, rough), kernel.between(h / -2, bend), rough - h
 
 
 def squared_distance(
@@ -130,7 +161,7 @@ def squared_distance(
 
 
 def cross(
-    kernel: Kernel,
+    kernel: Correlation,
     scale: Float[Array, "M D"],
     outputscale: Float[Array, " M"],
     X: Float[Array, "*batch q D"],
@@ -146,16 +177,22 @@ def cross(
 
 
 def frequencies(
-    kernel: Kernel,
+    kernel: Correlation,
     normal: Float[Numbers, "M F D"],
     chi2: Float[Numbers, "M F"],
+    coin: Float[Numbers, "M F"],
     scale: Float[Array, "M D"],
 ) -> Float[Array, "M F D"]:
     """Draws from the kernel's spectral density, in radians a unit of x.
 
-    They are made of standard normals and, for Matérn-5/2, of χ² with 5 degrees of freedom.
+    They are made of standard normals and, for Matérn-5/2, of χ² with 5 degrees of freedom. In
+    `mixed`, a uniform number below ρ makes one of Matérn's.
     """
     omega = jnp.asarray(normal) / scale[:, None, :]
-    if kernel == "matern52":  # t with 5 degrees of freedom: a normal over √(χ²₅ / 5)
-        omega = omega * jnp.sqrt(5 / chi2)[..., None]
-    return omega
+    if kernel.name == "rbf":
+        return omega
+    wider = jnp.sqrt(5 / jnp.asarray(chi2))  # t, 5 degrees of freedom: a normal over √(χ²₅ / 5)
+    if kernel.name == "mixed":
+        assert kernel.rough is not None
+        wider = jnp.where(coin < kernel.rough[:, None], wider, 1.0)
+    return omega * wider[..., None]

@@ -126,6 +126,7 @@ class Draws(NamedTuple):
 
     normal: Float[Numbers, "M F D"]  # of the frequencies
     chi2: Float[Numbers, "M F"]  # with 5 degrees of freedom
+    coin: Float[Numbers, "M F"]  # uniform
     cosine: Float[Numbers, "M P F"]
     sine: Float[Numbers, "M P F"]
     white: Float[Numbers, "n M P"]  # of the observations' noise
@@ -139,6 +140,7 @@ class Draws(NamedTuple):
         return cls(
             rng.standard_normal((M, F, D)),
             rng.chisquare(5, (M, F)),
+            stream.child(2).draw().uniform(size=(M, F)),
             rng.standard_normal((M, paths, F)),
             rng.standard_normal((M, paths, F)),
             # Row by row, in a stream of its own: padding does not change what is drawn.
@@ -148,8 +150,8 @@ class Draws(NamedTuple):
 
 def draw(draws: Draws, posterior: Posterior) -> Paths:
     """The paths that these random numbers stand for."""
-    turns = kernels.frequencies(posterior.kernel, draws.normal, draws.chi2, posterior.scale)
-    turns = turns / (2 * np.pi)
+    random = draws.normal, draws.chi2, draws.coin
+    turns = kernels.frequencies(posterior.kernel, *random, posterior.scale) / (2 * np.pi)
     size = jnp.sqrt(posterior.outputscale / turns.shape[1])[:, None, None]
     cosine, sine = size * draws.cosine, size * draws.sine
     noise = jnp.sqrt(posterior.noise_var)[:, None] * jnp.moveaxis(jnp.asarray(draws.white), 0, 2)

@@ -12,7 +12,7 @@ be appended in O(n²).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import jax
@@ -25,8 +25,8 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.spatial.distance import pdist, squareform
 
 from optpair.gp import kernels
-from optpair.gp.kernels import Kernel, check_kernel
-from optpair.runtime import Numbers, compiled, double, pytree, static
+from optpair.gp.kernels import Correlation, Kernel, check_kernel
+from optpair.runtime import Numbers, compiled, double, pytree
 
 Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
 SMALL_BLOCK = 32
@@ -40,6 +40,9 @@ JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 class Hyperparameters:
     """M sets: length scales (M, d), output scale, noise (both variances) and mean, each (M,).
 
+    `rough` (M,), from 0 to 1, is the share of Matérn-5/2 in the kernel `mixed`; 1 where it is left
+    out. Other kernels have no use for it.
+
     >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0]).sets
     1
     """
@@ -48,20 +51,25 @@ class Hyperparameters:
     outputscale: Values
     noise: Values
     mean: Values
+    rough: Values | None = None
 
     def __post_init__(self) -> None:
-        for name, axes in (("lengthscale", 2), ("outputscale", 1), ("noise", 1), ("mean", 1)):
-            value = getattr(self, name)
+        if self.rough is None:
+            object.__setattr__(self, "rough", np.ones(np.shape(self.outputscale)))
+        for item in fields(self):
+            value = getattr(self, item.name)
             if not isinstance(value, jax.Array):
                 value = np.asarray(value, dtype=np.float64)
-                self._check(name, value, axes)
-                object.__setattr__(self, name, value)
+                self._check(item.name, value, axes=2 if item.name == "lengthscale" else 1)
+                object.__setattr__(self, item.name, value)
 
     def _check(self, name: str, value: np.ndarray, axes: int) -> None:
         sets = len(np.atleast_1d(np.asarray(self.lengthscale)))
         if value.ndim != axes or value.shape[0] != sets or value.size == 0:
             wanted = "(M, d)" if axes == 2 else f"(M,) = ({sets},)"
             raise ValueError(f"{name} must have shape {wanted}, not {value.shape}")
+        if name == "rough" and not np.all((value >= 0) & (value <= 1)):
+            raise ValueError(f"rough must be from 0 to 1, not {value.tolist()}")
         low = {"lengthscale": 0.0, "outputscale": 0.0, "noise": -np.finfo(float).tiny}
         if not np.all(np.isfinite(value)) or np.any(value <= low.get(name, -np.inf)):
             kind = "finite" if name == "mean" else "finite and positive"
@@ -94,7 +102,7 @@ class Posterior:
     inverse_factor: Float[Array, "M n n"]
     weights: Float[Array, "M F n"]  # (K + Σ)⁻¹ (y − μ)
     jitter: Float[Array, " M"]  # added to the diagonal, relative to it
-    kernel: Kernel = static()
+    kernel: Correlation
 
     def covariance(self, X: Float[Array, "*b q D"]) -> Float[Array, "M q n"]:
         """k(x, X), zero at padding."""
@@ -235,7 +243,7 @@ def _blocks(
 
 
 def gram(
-    kernel: Kernel,
+    kernel: Correlation,
     scale: Float[Array, "M D"],
     outputscale: Float[Array, " M"],
     noise_var: Float[Array, "M n"],
@@ -266,6 +274,7 @@ def fit(
     n, M = len(y), hypers.sets
     scale = np.asarray(hypers.lengthscale)[:, np.asarray(columns)]
     outputscale, mean = np.asarray(hypers.outputscale), np.asarray(hypers.mean)
+    rough = np.asarray(hypers.rough)
     inferred, given = np.asarray(hypers.noise), np.isfinite(noise_var)
     noise = np.full(M, np.median(noise_var)) if n and given.all() else inferred
     rows = n if size is None else size
@@ -275,14 +284,16 @@ def fit(
     residual, weights = np.zeros((2, M, 1, rows))
     residual[:, 0, :n] = y - mean[:, None]
     for m in range(M if n else 0):
-        h, _ = kernels.correlation_and_slope(kernel, pdist(X / scale[m], "sqeuclidean"))
+        own = Correlation(kernel, rough[m, ...])
+        h, *_ = kernels.correlation_and_slopes(own, pdist(X / scale[m], "sqeuclidean"))
         K = square(outputscale[m] * h, outputscale[m] + noises[m, :n])
         factor, jitter[m] = _invert_factor(K)
         inverse[m, :n, :n] = factor
         weights[m, 0, :n] = (factor @ residual[m, 0, :n]) @ factor
     data = (points, np.arange(rows) < n, noises, residual, inverse, weights, jitter)
-    fields: Any = (*jax.device_put((scale, outputscale, mean, noise, *data)), kernel)
-    return Posterior(*fields)
+    of_sets = Correlation(kernel, rough if kernel == "mixed" else None)
+    parts: Any = jax.device_put((scale, outputscale, mean, noise, *data, of_sets))
+    return Posterior(*parts)
 
 
 def square(
@@ -346,7 +357,7 @@ def condition(
     hypers: Hyperparameters,
     X: ArrayLike,
     y: ArrayLike,
-    kernel: str = "matern52",
+    kernel: str = "mixed",
     noise_var: ArrayLike | None = None,
 ) -> Posterior:
     """The posterior given points X (n, d) and values y (n,), under each set of `hypers`.

@@ -1,12 +1,16 @@
 """Priors over the hyperparameters of a GP on standardised values.
 
 Length scales, output scale and noise are sampled on the log scale: a density stated on the value
-carries its Jacobian. The mean is sampled as a standard normal, then scaled.
+carries its Jacobian. The mean, and the log odds of the rough share of a kernel that has one, are
+sampled as standard normals, then scaled.
 
 | prior        | length scale ℓ            | output scale a     | noise σ²          | mean μ    |
 |--------------|---------------------------|--------------------|-------------------|-----------|
 | `Prior()`    | LogNormal(√2 + ½log d, √3)| LogNormal(0, 0.7)  | LogNormal(−4, 1)  | N(0, 0.5²)|
 | `PAPER`      | Gamma(2.5, 5)             | log-uniform        | log-uniform       | 0         |
+
+and log(ρ/(1 − ρ)) ~ N(0, 4²): as likely smooth as rough, and more often than not nearly one of
+the two.
 """
 
 from __future__ import annotations
@@ -119,12 +123,13 @@ Density = LogNormal | Gamma | LogUniform
 
 @dataclass(frozen=True)
 class Prior:
-    """The priors of the four hyperparameters, on standardised values."""
+    """The priors of the hyperparameters, on standardised values."""
 
     lengthscale: Density = field(default=LogNormal(math.sqrt(2), math.sqrt(3), per_dimension=True))
     outputscale: Density = field(default=LogNormal(0.0, 0.7))
     noise: Density = field(default=LogNormal(-4.0, 1.0))
     mean_scale: float = 0.5
+    rough_scale: float = 4.0
     noise_floor: float = NOISE_FLOOR
 
     def __post_init__(self) -> None:
@@ -133,7 +138,7 @@ class Prior:
                 raise ValueError(
                     f"{name} must be a LogNormal, Gamma or LogUniform, not {getattr(self, name)!r}"
                 )
-        _check(self, noise_floor=True, mean_scale=False)
+        _check(self, noise_floor=True, rough_scale=True, mean_scale=False)
         if self.mean_scale < 0:
             raise ValueError(f"Prior.mean_scale must be at least zero, not {self.mean_scale!r}")
 
