@@ -72,7 +72,9 @@ _WHY = {
         JES because it knows one thing of x* that JES's condition leaves out: that the slope there
         is zero. A look at the flanks of a peak then says where its top is, and PES spends its
         trials there, which is why its simple regret is so much larger. `jes-peak`, JES with that
-        knowledge, makes up for most of the difference. Why the paper sees PES behind we do not
+        knowledge, makes up for most of the difference. BoTorch's JES, which others have written,
+        ends where ours does in 2-D: 0.08 ± 0.43 above in inference regret and 0.07 ± 0.24 below in
+        simple regret, on ten seeds. Why the paper sees PES behind we do not
         know; this much is known of its code: it differs from the text (the conditional mean leaves
         out f*, the local refinement returns its start, and these tasks run with γ = 0.1), and the
         authors report numerical trouble with PES on Branin, of which our PES met none on these
