@@ -362,8 +362,8 @@ def condition(
 ) -> Posterior:
     """The posterior given points X (n, d) and values y (n,), under each set of `hypers`.
 
-    Nothing is standardised: `hypers`, `X` and `y` share whatever units are passed. `kernel` is `rbf`,
-    `matern52` or `mixed`, which is Matérn-5/2 where `hypers` say nothing of a rough share.
+    Nothing is standardised: `hypers`, `X` and `y` share whatever units are passed. `kernel` is
+    `rbf`, `matern52` or `mixed`, which is Matérn-5/2 where `hypers` say nothing of a rough share.
     `noise_var` (n,) replaces the sets' noise where it is finite.
 
     >>> hypers = Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
