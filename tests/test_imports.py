@@ -30,6 +30,7 @@ FLOW = (
     "engine",
     "ahead",
     "insight",
+    "files",
     "saving",
     "report",
     "optimizer",

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optpair import Optimizer, Settings, Trial, maximize, minimize
+from optpair import Categorical, Optimizer, Settings, Space, Trial, maximize, minimize
 from shell_cases import CHEAP, SPACE, TINY, cheap, objective, point
 
 QUICK: dict[str, Any] = {"seed": 0, "progress": False, **CHEAP}
@@ -255,6 +255,28 @@ def test_a_checkpoint_of_another_search(tmp_path: Path) -> None:
         minimize(objective, other, 3, checkpoint=path, progress=False)
     assert path.read_bytes() == before
     assert minimize(objective, SPACE, 2, checkpoint=path, progress=False).nfev == 2  # left out
+
+
+def test_a_checkpoint_whose_choices_only_look_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    one, other = (Space({"flag": Categorical(c)}) for c in ([True, False], [1, 0]))
+    quick = {"progress": False, "acquisition": "random"}
+    minimize(lambda p: float(p["flag"]), one, 2, checkpoint=path, **quick)
+    with pytest.raises(ValueError, match="another space"):
+        minimize(lambda p: float(p["flag"]), other, 3, checkpoint=path, **quick)
+
+
+def test_two_searches_do_not_share_a_checkpoint(tmp_path: Path) -> None:
+    path, never = tmp_path / "run.json", Flaky(1, StopError())
+
+    def within(params: dict[str, Any]) -> float:
+        with pytest.raises(BlockingIOError, match="another search that is running"):
+            minimize(never, SPACE, 3, checkpoint=path, **QUICK)
+        return objective(params)
+
+    assert minimize(within, SPACE, 2, checkpoint=path, **QUICK).nfev == 2
+    assert never.calls == 0
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_bad_checkpoint_is_found_before_anything_is_evaluated(tmp_path: Path) -> None:

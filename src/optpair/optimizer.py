@@ -19,6 +19,7 @@ from optpair.acquisition import NAMES
 from optpair.ahead import Ahead
 from optpair.default import ACQUISITION
 from optpair.engine import Best, Engine, Info, Pairs, State
+from optpair.files import Copies
 from optpair.gp.posterior import Hyperparameters
 from optpair.history import Direction, History, Trial
 from optpair.history import State as TrialState
@@ -152,6 +153,7 @@ class Optimizer:
         self._info = Info()
         self._lock = threading.RLock()
         self._ahead = Ahead(self._engine)
+        self._copies = Copies()
 
     @property
     def space(self) -> Space:
@@ -311,15 +313,22 @@ class Optimizer:
 
     @_locked
     def save(self, path: str | Path) -> None:
-        """Write everything that exact continuation needs, as JSON, in one atomic step."""
-        saving.write(path, self._to_json())
+        """Write everything that exact continuation needs, as JSON, in one atomic step.
+
+        A file that this one has loaded or saved before, and somebody else has changed since, is
+        left as it is: that is a FileExistsError.
+        """
+        self._copies.write(path, saving.dumps(self._to_json()))
 
     @classmethod
     def load(cls, path: str | Path) -> Optimizer:
         """The optimiser that `save` wrote; it continues as the saved one would have."""
-        document = saving.read(path)
+        copies = Copies()
+        document = saving.loads(copies.read(path), path)
         with saving.blame(path):
-            return cls._from_json(document)
+            loaded = cls._from_json(document)
+        loaded._copies = copies
+        return loaded
 
     def _need_values(self) -> None:
         if self._history.count("told") == 0:

@@ -1,15 +1,12 @@
-"""Saved optimisers: JSON, written in one atomic step, checked when read."""
+"""Saved optimisers: JSON, checked when read."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-import os
-import secrets
-import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,61 +25,15 @@ DENSITIES = {c.__name__: c for c in (priors.LogNormal, priors.Gamma, priors.LogU
 MOST_COUNT = 2**31  # counts are folded into keys
 
 
-def write(path: str | Path, document: Mapping[str, Any]) -> None:
-    """Write a document, as JSON."""
-    write_text(
-        path, json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
-    )
+def dumps(document: Mapping[str, Any]) -> str:
+    """A document as text."""
+    return json.dumps({"format": FORMAT, "version": VERSION, **document}, allow_nan=False)
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new, whole."""
-    target = check_place(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            beside.chmod(stat.S_IMODE(target.stat().st_mode))
-        os.replace(beside, target)
-    except BaseException as error:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        error.add_note(f"while saving to {path}: what was there before is as it was")
-        raise
-    _flush_folder(target.parent)
-
-
-def check_place(path: str | Path) -> Path:
-    """Where the file will be; an error where there can be none."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.is_dir():
-        raise IsADirectoryError(f"cannot save to {path}: it is a folder; name a file in it")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"cannot save to {path}: there is no folder {target.parent}; make it first"
-        )
-    return target
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a rename outlive a power cut, where the system allows."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def read(path: str | Path) -> dict[str, Any]:
+def loads(content: bytes, path: str | Path) -> dict[str, Any]:
     """The document in a saved file, or a ValueError that names the file and what is wrong."""
     try:
-        document = json.loads(
-            Path(path).read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite
-        )
+        document = json.loads(content.decode(), parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no saved optimizer: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:

@@ -6,13 +6,14 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from optpair import files
 from optpair.default import LARGEST
 from optpair.history import Direction, Trial, as_number
 from optpair.optimizer import Optimizer, Recommendation
@@ -75,7 +76,8 @@ def minimize(
     progress: whether a bar is shown, on standard error.
     checkpoint: a file that is written at the start and after every trial. An existing one is
         continued up to `evaluations` in all, with the points of a search that was never cut off;
-        its seed and options hold, and others that are given are refused.
+        its seed and options hold, and others that are given are refused. While a search runs, a
+        second one with its checkpoint is refused.
     catch: exceptions of the objective that mean a failed trial; others stop the search.
     options: passed to `Optimizer` (acquisition, hyperparameters, settings).
 
@@ -128,7 +130,20 @@ def _search(
     _check_objective(objective)
     _check_evaluations(evaluations)
     callbacks, catch = _check_callbacks(callbacks), _check_catch(catch)
-    optimizer = _start(direction, space, seed, checkpoint, options)
+    with nullcontext() if checkpoint is None else files.claim(checkpoint):
+        optimizer = _start(direction, space, seed, checkpoint, options)
+        return _run(optimizer, objective, evaluations, callbacks, progress, checkpoint, catch)
+
+
+def _run(
+    optimizer: Optimizer,
+    objective: Objective,
+    evaluations: int,
+    callbacks: list[Callback],
+    progress: bool,
+    checkpoint: str | Path | None,
+    catch: Catch,
+) -> Result:
     try:
         with _bar(progress, evaluations, _done(optimizer)) as advance:
             ended, last = False, None
@@ -228,13 +243,15 @@ def _start(
         return fresh
     saved = Optimizer.load(checkpoint)
     options = {"seed": seed, **options}
-    given = ["space", "direction", *(name for name in options if options[name] is not None)]
-    for name in given:
-        if saved.configuration[name] != fresh.configuration[name]:
-            raise ValueError(
-                f"{checkpoint} holds a search with another {name}; give the same one, leave it "
-                "out where that is possible, or choose another file"
-            )
+    given = ["direction", *(name for name in options if options[name] is not None)]
+    differ = [name for name in given if saved.configuration[name] != fresh.configuration[name]]
+    if saved.space != fresh.space:  # as JSON, True and 1 would be equal
+        differ.insert(0, "space")
+    if differ:
+        raise ValueError(
+            f"{checkpoint} holds a search with another {differ[0]}; give the same one, leave it "
+            "out where that is possible, or choose another file"
+        )
     for trial in saved.trials:
         if trial.state == "pending":  # its evaluation was cut off
             saved.cancel(trial)

@@ -264,6 +264,37 @@ def test_from_an_optuna_study(tmp_path: Path) -> None:
     assert "4 told, 1 failed, 1 enqueued" in text
 
 
+def test_an_optuna_study_whose_trials_skip_a_parameter(tmp_path: Path) -> None:
+    space = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in "ab"}
+    sampler = JESSampler(
+        seed=1, search_space=space, hyperparameters="map", settings=Settings(**TINY)
+    )
+    made = optuna.create_study(sampler=sampler)
+
+    def objective(trial: optuna.Trial) -> float:
+        a = trial.suggest_float("a", 0.0, 1.0)
+        return a if a > 0.5 else trial.suggest_float("b", 0.0, 1.0)
+
+    made.optimize(objective, n_trials=5)
+    assert {len(trial.params) for trial in made.trials} == {1, 2}
+    summary, best = sampler.report(made, tmp_path / "page.html"), sampler.recommend(made)
+    assert summary["recommendation"]["params"] == best.params
+    assert summary["recommendation"]["mean"] == best.mean
+    assert summary["best_observed"]["trial"] == best.observed.id
+
+
+def test_an_optuna_study_whose_trials_share_no_parameter(tmp_path: Path) -> None:
+    made = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    made.optimize(lambda trial: trial.suggest_float("ab"[trial.number % 2], 0.0, 1.0), n_trials=4)
+    summary = JESSampler(seed=1).report(made, tmp_path / "page.html")
+    assert "share no parameter" in summary["verdict"]
+    text, _ = read(tmp_path / "page.html")
+    assert "share no parameter" in text
+    heads = text.partition("<thead>")[2].partition("</thead>")[0]
+    assert "value" in heads
+    assert "predicted" not in heads
+
+
 def test_an_optuna_study_without_trials(tmp_path: Path) -> None:
     empty = optuna.create_study()
     JESSampler(seed=1).report(empty, tmp_path / "page.html", name="new")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import pyplot as plt
 
-from optpair import saving
+from optpair import files
 from optpair.bench import methods, tasks
 from optpair.bench.functions import spread
 from optpair.bench.style import BLUE, GOLD
@@ -65,7 +65,7 @@ def measure(searches: int, out: Path | None = None, evaluations: int = EVALUATIO
             done[seed] = search(seed, evaluations)
             if out is not None:  # whole, or not at all
                 lines = [json.dumps(asdict(found)) for found in done.values()]
-                saving.write_text(out, "\n".join(lines) + "\n")
+                files.write(out, "\n".join(lines) + "\n")
     return [done[seed] for seed in range(searches)]
 
 

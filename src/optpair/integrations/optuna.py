@@ -402,7 +402,7 @@ class JESSampler(BaseSampler):
 def _reported(trial: FrozenTrial, desk: _Desk | None) -> report.Row:
     """A trial as a page shows it."""
     params: dict[str, Any] = dict(trial.params)
-    if desk is not None and trial.state in _OUT:
+    if desk is not None:  # what was not asked for, or not yet, is where it was suggested
         params |= published(trial, desk.domain.distributions) or {}
     value = trial.values[0] if trial.values else None
     finite = value is None or abs(value) <= LARGEST

@@ -6,27 +6,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from optpair import saving
+from optpair import files
 from optpair.report.findings import Findings, gather
 from optpair.report.page import render
 from optpair.report.subject import Model, Row, Subject
-from optpair.report.words import verdict
+from optpair.report.words import Verdict, nothing, verdict
 
 __all__ = ["Model", "Row", "Subject", "write"]
 
 
 def write(subject: Subject, path: str | Path) -> dict[str, Any]:
     """Write the page, in one atomic step, and say what stands on it, as JSON."""
-    saving.check_place(path)
+    files.check_place(path)
     found = gather(subject)
-    saving.write_text(path, render(subject, found, datetime.now()))
+    files.write(path, render(subject, found, datetime.now()))
     return {"path": str(path), **_summary(subject, found)}
 
 
 def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
     if found is None:
-        return {"recommendation": None}
-    said, best = verdict(subject, found), found.recommended
+        return {"recommendation": None, "verdict": _said(nothing(subject))}
+    best = found.recommended
     return {
         "recommendation": {
             "params": dict(best.params),
@@ -43,5 +43,9 @@ def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
         "noise_std": found.noise.std,
         "noise_share": found.noise.share,
         "matters": {name: float(share) for name, share in found.total.items()},
-        "verdict": f"{said.headline} {said.reason}",
+        "verdict": _said(verdict(subject, found)),
     }
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.headline} {verdict.reason}"

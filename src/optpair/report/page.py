@@ -18,7 +18,17 @@ from optpair.report.cloud import Cloud
 from optpair.report.findings import Answer, Findings
 from optpair.report.markup import Markup, el, join
 from optpair.report.subject import OUT, Row, Subject
-from optpair.report.words import Verdict, brief, count, exact, number, percent, short, verdict
+from optpair.report.words import (
+    Verdict,
+    brief,
+    count,
+    exact,
+    nothing,
+    number,
+    percent,
+    short,
+    verdict,
+)
 from optpair.space import Categorical
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
@@ -33,7 +43,7 @@ def render(subject: Subject, found: Findings | None, made: datetime) -> str:
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    body = _nothing(subject) if found is None else _answers(subject, found)
+    body = _verdict(nothing(subject)) if found is None else _answers(subject, found)
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -66,18 +76,6 @@ def _header(subject: Subject, made: datetime) -> Markup:
         el("div", el("h1", short(subject.name, LONGEST)), el("p", " · ".join(facts))),
         el("button", "◐", id="theme", type="button", title="light or dark"),
     )
-
-
-def _nothing(subject: Subject) -> Markup:
-    failed = sum(row.state == "failed" for row in subject.rows)
-    if failed:
-        why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
-    elif subject.rows:
-        why = "Trials are out, and none has given a value yet."
-    else:
-        why = "No trial has been made yet."
-    hint = "What can be said of the optimum stands here once a trial has a value."
-    return _verdict(Verdict("early", "Nothing to recommend yet.", f"{why} {hint}"))
 
 
 def _answers(subject: Subject, found: Findings) -> Markup:
@@ -308,10 +306,16 @@ def _table(subject: Subject, found: Findings | None) -> Markup:
         means = zip(subject.told, found.predicted.mean, found.predicted.std, strict=True)
         predicted = {row.number: f"{number(m, s)} ± {number(s, s)}" for row, m, s in means}
     messages = any(row.message for row in subject.rows)
-    said = ["value", "predicted"] if found is not None else []
+    values = any(row.value is not None for row in subject.rows)
+    said = ["value"] * values + ["predicted"] * (found is not None)
     heads = ["trial", "state", *said, *names, *(["message"] if messages else [])]
     body = [
-        _row(row, [predicted.get(row.number, "")] if said else [], names, messages)
+        _row(
+            row,
+            [_value(row)] * values + [predicted.get(row.number, "")] * (found is not None),
+            names,
+            messages,
+        )
         for row in subject.rows
     ]
     best = None if found is None else found.observed.number
@@ -342,9 +346,12 @@ def _kind(row: Row, best: int | None) -> str | None:
     return "bad" if row.state == "failed" else "out" if row.state in OUT else None
 
 
-def _row(row: Row, predicted: list[str], names: list[str], messages: bool) -> Markup:
-    value = "" if row.value is None else exact(row.value)
-    cells = [row.number, row.state, *([value] if predicted else []), *predicted]
+def _value(row: Row) -> Markup | str:
+    return "" if row.value is None else exact(row.value)
+
+
+def _row(row: Row, said: list[Markup | str], names: list[str], messages: bool) -> Markup:
+    cells = [row.number, row.state, *said]
     cells += [short(row.params[name], 24) if name in row.params else "" for name in names]
     if messages:
         cells.append(_message(row.message))

@@ -10,7 +10,7 @@ import numpy as np
 
 from optpair.report.findings import Findings
 from optpair.report.markup import Markup, el
-from optpair.report.subject import Subject
+from optpair.report.subject import OUT, Subject
 
 LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the rest is
 TEACHES_NOTHING = 0.01  # nats
@@ -87,6 +87,30 @@ class Verdict(NamedTuple):
     level: str  # "early", "go", "little" or "done"
     headline: str
     reason: str
+
+
+def nothing(subject: Subject) -> Verdict:
+    """Why a search has no answer."""
+    hint = "What can be said of the optimum stands here once a trial has a value."
+    failed = sum(row.state == "failed" for row in subject.rows)
+    if any(row.state == "told" for row in subject.rows):
+        why, hint = (
+            "There are values, but none that the model can use.",
+            "All are outside its space.",
+        )
+        if subject.model is None:
+            hint = (
+                "The completed trials share no parameter, and only those that they do are modelled."
+            )
+    elif failed:
+        why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
+    elif any(row.state in OUT for row in subject.rows):
+        why = "Trials are out, and none has given a value yet."
+    elif subject.rows:
+        why = "None of the trials has given a value."
+    else:
+        why = "No trial has been made yet."
+    return Verdict("early", "Nothing to recommend yet.", f"{why} {hint}")
 
 
 def verdict(subject: Subject, found: Findings) -> Verdict:

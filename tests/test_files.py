@@ -1,0 +1,156 @@
+"""Files: whole or untouched, never overwritten unseen, one search at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from optpair import Optimizer, files
+from shell_cases import cheap, point
+
+
+def test_places_that_are_none(tmp_path: Path) -> None:
+    optimizer = cheap()
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing; make it first"):
+        optimizer.save(tmp_path / "missing" / "run.json")
+    with pytest.raises(IsADirectoryError, match="it is a folder; name a file in it"):
+        optimizer.save(tmp_path)
+    for odd in (None, 3.5, ["run.json"]):
+        with pytest.raises(TypeError):
+            optimizer.save(odd)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> int:
+        raise PermissionError(13, "Permission denied", str(args[0]))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        cheap().save(tmp_path / "run.json")
+    assert "run.json" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_save_cut_off_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    path, optimizer = tmp_path / "run.json", cheap()
+    optimizer.save(path)
+    before = path.read_bytes()
+    optimizer.tell(point(0), 1.0)
+
+    def stop(*args: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, stop)
+        with pytest.raises(type(error)):
+            optimizer.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    optimizer.save(path)
+    assert Optimizer.load(path).trials == optimizer.trials
+
+
+def test_two_saves_at_once(tmp_path: Path) -> None:
+    path, texts = tmp_path / "run.json", ["a" * 50_000, "b" * 50_000]
+    threads = [
+        threading.Thread(target=lambda t=t: [files.write(path, t) for _ in range(30)])
+        for t in texts
+    ]
+    for thread in threads:
+        thread.start()
+    files.write(path, texts[0])
+    seen = {path.read_text() for _ in range(50)}
+    for thread in threads:
+        thread.join()
+    assert seen <= set(texts)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_others_have_written_is_not_overwritten(tmp_path: Path) -> None:
+    path, first = tmp_path / "run.json", cheap()
+    first.save(path)
+    second = Optimizer.load(path)
+    second.tell(point(0), 1.0)
+    second.save(path)
+    first.tell(point(1), 2.0)
+    with pytest.raises(FileExistsError, match="somebody else has written to it"):
+        first.save(path)
+    assert Optimizer.load(path).trials == second.trials
+    first.save(tmp_path / "other.json")
+    path.unlink()
+    first.save(path)  # nothing is lost
+    first.save(path)
+    assert Optimizer.load(path).trials == first.trials
+
+
+def test_a_new_optimizer_may_replace_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    cheap(seed=0).save(path)
+    cheap(seed=1).save(path)
+    assert Optimizer.load(path).seed == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is a device or a pipe"):
+        cheap().save(pipe)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
+def test_a_claim_keeps_others_out_and_leaves_nothing(tmp_path: Path) -> None:
+    path, other = tmp_path / "run.json", tmp_path / "other.json"
+    with files.claim(path), files.claim(other):
+        for _ in range(2):  # that it was refused has not freed it
+            refused = pytest.raises(BlockingIOError, match=r"another search .* has .*run\.json")
+            with refused, files.claim(path):
+                pass
+    with files.claim(path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
+def test_a_claim_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    code = (
+        "import os, signal, sys; from optpair import files\n"
+        "with files.claim(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path]).returncode == -signal.SIGKILL
+    assert [left.name for left in tmp_path.iterdir()] == [".run.json.lock"]
+    with files.claim(path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
+def test_modes_and_links_survive(tmp_path: Path) -> None:
+    path, link = tmp_path / "run.json", tmp_path / "link.json"
+    optimizer = cheap()
+    umask = os.umask(0o022)
+    try:
+        optimizer.save(path)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    path.chmod(0o640)
+    link.symlink_to(path)
+    optimizer.tell(point(0), 1.0)
+    optimizer.save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert len(Optimizer.load(path).trials) == 1
