@@ -6,9 +6,10 @@ Everything heavy is imported when a command runs, so that `--help` answers at on
 from __future__ import annotations
 
 import json as json_
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,6 +88,26 @@ def _show(data: Any, json: bool, text: str) -> None:
     typer.echo(json_.dumps(data, indent=2) if json else text)
 
 
+@contextmanager
+def _aside(json: bool) -> Iterator[None]:
+    """Send what an objective prints, here or in a process of its own, to standard error.
+
+    Standard output is for the JSON.
+    """
+    if not json:
+        yield
+        return
+    sys.stdout.flush()
+    out = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(out, 1)
+        os.close(out)
+
+
 def _say(message: str) -> None:
     typer.echo(message, err=True)
 
@@ -101,13 +122,14 @@ def run(
     """Evaluate a study's objective until it has its evaluations.
 
     Run it again to resume, or on more machines that share the storage. Ctrl-C lets the running
-    trial end; a second one abandons it. Exit codes: 0 all evaluations were made, 1 error, 3 none
-    of them gave a value, 130 interrupted.
+    trial end; a second one abandons it. Exit codes: 0 all evaluations were made, or are out by
+    hand, 1 error, 3 none of them gave a value, 130 interrupted.
     """
     with _study(file) as study:
         from optpair.study import commands, config, storage
 
-        done = commands.run(study, workers, _say, worker_of)
+        with _aside(json):
+            done = commands.run(study, workers, _say, worker_of)
         if worker_of is None:
             try:
                 found = commands.status(study)
@@ -121,8 +143,9 @@ def run(
             _show(shown, json, "\n".join(filter(None, [_status(found), text])))
             if complete and not found["counts"].get("told"):
                 raise typer.Exit(NOTHING_YET)
-            if done and not complete and not found["out"]:
-                _fail("the workers ended before all evaluations were made")
+            left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
+            if done and left > 0:
+                _fail("the workers ended before all evaluations were made; run this again")
         if not done:
             raise typer.Exit(INTERRUPTED)
 
@@ -194,8 +217,7 @@ def report(
             found = commands.report(study, out)
         except OSError as error:
             _fail(str(error))
-        said = found.get("verdict", "no trial has a value yet")
-        _show(found, json, f"{found['path']}\n{said}")
+        _show(found, json, f"{found['path']}\n{found['verdict']}")
 
 
 @app.command()

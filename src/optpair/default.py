@@ -9,3 +9,6 @@ FILLING = ("sobol", "random")
 
 LARGEST = 1e300
 """A value beyond ± this is taken for infinite."""
+
+WHOLE = 2**53
+"""Whole numbers beyond ± this are not kept by Optuna, which stores them as floats."""

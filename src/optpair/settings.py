@@ -36,7 +36,8 @@ class Settings:
     the number of told trials, at least two: all, where there are few trials and they say most."""
     most_rows: int = 256
     """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from this
-    many, and fewer sets are used, at least three: each costs time up to its cube."""
+    many, and fewer sets are used, at least three: each costs time up to its cube. Pending trials
+    and failed ones take rows, too, where sets are counted."""
     features: int = 512
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from optpair.cube import HOT, Cube
+from optpair.default import LARGEST
 
 MOST_LEVELS = 2**40
 """More levels than this (log: larger values) would not survive the way through float64."""
@@ -346,8 +347,12 @@ def _check_range(p: Float | Int) -> None:
         return
     if p.step <= 0 or not p._last:
         raise ValueError(f"{p!r}: step must be positive and at most high - low")
-    if (p.high if p.log else p._last) > MOST_LEVELS:
+    if p._last > MOST_LEVELS:
         raise ValueError(f"{p!r}: more than 2**40 levels; use a continuous Float, and round it")
+    if p.log and p.high > MOST_LEVELS:
+        raise ValueError(f"{p!r}: high must be at most 2**40 with log=True; leave log out")
+    if isinstance(p, Int) and max(-p.low, p.high) > LARGEST:
+        raise ValueError(f"Int's bounds must be within ±{LARGEST:g}; tune the distance from low")
     if isinstance(p.step, float) and p.step < 4 * math.ulp(max(-p.low, p.high)):
         raise ValueError(f"{p!r}: such a step is lost in rounding; tune the distance from low")
 

@@ -325,6 +325,7 @@ def test_one_observation() -> None:
         ({"noise_var": KNOWN[:-1]}, r"y and noise_var must have shape \(8,\).*\(7,\)"),
         ({"y": np.where(np.arange(N) == 3, np.nan, Y)}, "finite"),
         ({"X": np.concatenate([X[:-1], [[np.inf, 0.0]]])}, "finite"),
+        ({"X": X + 1e6}, "length scales away from 0, where distances between them are lost"),
         ({"noise_var": np.where(np.arange(N) == 3, -0.1, KNOWN)}, "noise_var"),
         ({"kernel": "cubic"}, "kernel must be one of rbf, matern52, mixed, not 'cubic'"),
     ],

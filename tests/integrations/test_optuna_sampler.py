@@ -407,6 +407,7 @@ def test_one_legal_value_and_too_fine_a_range_are_left_out_of_the_model(
         **SPACE,
         "one": IntDistribution(3, 3),
         "fine": IntDistribution(0, 2**50),
+        "large": IntDistribution(2**60, 2**60 + 994, step=7),  # stored as a float, another
     }
     sampler = JESSampler(seed=0, search_space=space)
     study = study_with(sampler)

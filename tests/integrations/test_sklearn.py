@@ -82,6 +82,14 @@ def test_the_answer_is_the_best_predicted_trial() -> None:
     assert search.n_splits_ == 3
 
 
+def test_a_list_of_one_is_given_as_it_is() -> None:
+    search = moody().set_params(space={"fails": ["never"], "right": Float(0, 1)}).fit(TOLD, ANSWER)
+    assert search.best_params_["fails"] == "never"
+    assert list(search.best_params_) == ["fails", "right"]
+    assert set(search.cv_results_["param_fails"]) == {"never"}
+    assert search.optimizer_.space.names == ("right",)
+
+
 def test_trials_and_rows_go_together() -> None:
     search = moody().fit(TOLD, ANSWER)
     results = search.cv_results_
@@ -368,7 +376,8 @@ def test_pickles_and_clones() -> None:
         ("noise", "none", ValueError, "noise must be one of folds, inferred, not 'none'"),
         ("space", Float(0, 1), TypeError, "space must be a Space or a dict"),
         ("space", {"right": 3}, TypeError, "Space's entries must be"),
-        ("space", {"right": [0.5]}, ValueError, "two choices or more"),
+        ("space", {"right": [0.5]}, ValueError, "needs at least one parameter"),
+        ("space", {"right": []}, ValueError, "'right' must have something to choose from"),
         ("random_state", -1, ValueError, "seed must be a non-negative int"),
         ("acquisition", "best", ValueError, "acquisition must be one of"),
     ],

@@ -113,6 +113,7 @@ COMMAND = "[objective]\ncommand = "
         ("[space]\nx = { float = [nan, 1] }", "two finite numbers, not .nan, 1."),
         ("[space]\nx = { float = [0, inf] }", "two finite numbers"),
         ("[space]\nx = { float = [0, 1], step = inf }", "step must be a finite number above 0"),
+        ("[space]\nx = { int = [0, 9007199254740993] }", r"within ±2\*\*53, to be stored"),
         ("[space]\nx = { int = [0, 9], step = 0.5 }", "x step must be an int, not 0.5"),
         ("[space]\nx = { float = [1, 1] }\ny = { int = [3, 3] }", "nothing to tune"),
         ("[space]\n'' = { float = [0, 1] }", "names of 1 to 500 characters"),

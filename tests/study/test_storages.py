@@ -165,6 +165,20 @@ for scheme in ("postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "re
 
 
 @pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("redis://me:se@c:ret@h:1/0", "redis://me@h:1/0"),
+        ("redis://h/0?password=secret&db=1", "redis://h/0?password=…&db=1"),
+        ("mysql://h/d?user=me&sslpassword=secret", "mysql://h/d?user=me&sslpassword=…"),
+        ("sqlite:////folder/a:b@c/s.db", "sqlite:////folder/a:b@c/s.db"),
+        ("journal:////folder/a:b@c.log", "journal:////folder/a:b@c.log"),
+    ],
+)
+def test_passwords_are_not_shown(tmp_path: Path, url: str, seen: str) -> None:
+    assert storage.shown(load(write(tmp_path, url))) == seen
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "postgresql+psycopg://me:secret@127.0.0.1:{port}/db",

@@ -129,7 +129,8 @@ def test_a_report_without_values_shows_what_failed(tmp_path: Path) -> None:
     run("run", path)
     out = tmp_path / "other.html"
     code, output = run("report", path, "--out", out)
-    assert (code, output) == (0, f"{out}\nno trial has a value yet\n")
+    assert code == 0
+    assert output.startswith(f"{out}\nNothing to recommend yet. 4 trials failed")
     text = out.read_text(encoding="utf-8")
     assert "4 trials failed" in text
     assert "no &lt;b&gt;gpu&lt;/b&gt;" in text
@@ -289,17 +290,18 @@ def test_who_slept_lets_the_others_beat_before_calling_them_dead(
     assert said == [f"trial {dead.number}: stale, its worker is gone"]
 
 
-def test_a_late_value_of_a_stale_trial_is_kept(tmp_path: Path) -> None:
+def test_what_a_stale_trial_gives_late_is_kept(tmp_path: Path) -> None:
     file = load(write(tmp_path))
     study = open_study(file)
     params = {"x": 0.5, "c": "a"}
     for outcome in (Outcome(0.25, 0.1), Outcome(problem="broken")):
         trial = study.ask()
         forget(study, study.trials[trial.number], "stale")
-        record(study, trial, file.space, params, outcome)
-    assert trials.count(study.trials) == {"stale": 2, "told": 1}
-    late = next(trial for trial in study.trials if trial.value is not None)
-    assert (late.value, late.params) == (0.25, params)
+        assert record(study, trial, file.space, params, outcome)
+    assert trials.count(study.trials) == {"stale": 2, "told": 1, "failed": 1}
+    told, failed = (t for t in study.trials if trials.state(t) != "stale")
+    assert (told.value, told.params) == (0.25, params)
+    assert (failed.params, trials.row(failed)["output"]) == (params, "broken")
 
 
 @pytest.mark.parametrize("state", ["cancelled", "failed", "told"])
@@ -325,6 +327,38 @@ def test_what_came_through_though_the_answer_was_lost_is_stored(tmp_path: Path) 
         for _ in range(2):  # the second time is after an answer that was lost
             assert record(study, trial, file.space, {"x": 0.5, "c": "a"}, outcome)
     assert trials.count(study.trials) == {"told": 1, "failed": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's $PPID")
+def test_workers_that_were_killed_are_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    text = path.read_text().splitlines()
+    kill = 'command = ["sh", "-c", "kill -9 $PPID; sleep 1; echo 1"]'
+    path.write_text("\n".join(kill if line.startswith("command") else line for line in text))
+    code, output = run("run", path, "--workers", 2)
+    assert code == 1
+    assert "0 of 4 evaluations; trials: 2 running" in output
+
+
+def test_what_is_out_by_hand_is_no_error(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    shown("ask", path)
+    assert shown("run", path)["counts"] == {"by hand": 1, "told": 3}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_json_is_alone_on_standard_output(tmp_path: Path, workers: int) -> None:
+    module = "import os\nprint('imported')\ndef f(p):\n print('called')\n os.system('echo shell')\n"
+    (tmp_path / "talks.py").write_text(f"{module} return p['x']\n")
+    path = write(tmp_path)
+    text = path.read_text().splitlines()
+    call = 'python = "talks:f"'
+    path.write_text("\n".join(call if line.startswith("command") else line for line in text))
+    command = [sys.executable, "-m", "optpair.cli", "run", path, "--json", "--workers", workers]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["ended"] == 4
+    for said in ("imported", "called", "shell"):
+        assert said in done.stderr
 
 
 def test_a_study_of_several_objectives_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ therefore has no f* below the best value and a bit; here, for (M6),
 
     f* ≥ m⁺ + σ                                                                           (M6b)
 
-with m⁺ the best posterior mean among the data, and the noise's standard deviation.
+with m⁺ the best posterior mean among the data, and the noise's standard deviation. That holds in
+the optimiser; `mes` as a function of arrays takes the f* that it is given.
 """
 
 from __future__ import annotations

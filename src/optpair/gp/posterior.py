@@ -32,6 +32,7 @@ Values = Array | np.ndarray | Sequence[float] | Sequence[Sequence[float]]
 SMALL_BLOCK = 32
 STRIP, STRIPS = 64, 4  # rows at least, and how many at most
 ROUND_OFF = 4 * float(np.finfo(np.float64).eps)  # of the diagonal, a row: no pivot is smaller
+FURTHEST = 1e4  # length scales from the origin: beyond, r² loses more than 1e-7 to round-off
 JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
@@ -362,7 +363,8 @@ def condition(
 ) -> Posterior:
     """The posterior given points X (n, d) and values y (n,), under each set of `hypers`.
 
-    Nothing is standardised: `hypers`, `X` and `y` share whatever units are passed. `kernel` is
+    Nothing is standardised: `hypers`, `X` and `y` share whatever units are passed, but the origin
+    must not be more than ten thousand length scales away from X. `kernel` is
     `rbf`, `matern52` or `mixed`, which is Matérn-5/2 where `hypers` say nothing of a rough share.
     `noise_var` (n,) replaces the sets' noise where it is finite.
 
@@ -382,6 +384,13 @@ def condition(
         )
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(np.asarray(points)))):
         raise ValueError("points and y must be finite")
+    reach = np.max(np.abs(points), axis=0, initial=0.0)
+    away = float(np.max(reach / np.asarray(hypers.lengthscale), initial=0.0))
+    if away > FURTHEST:
+        raise ValueError(
+            f"points are up to {away:.2g} length scales away from 0, where distances between them "
+            "are lost in rounding; subtract one of them from all"
+        )
     if np.any(noises < 0):
         raise ValueError(f"noise_var must not be negative, as {np.nanmin(noises):g} is")
     posterior = fit(

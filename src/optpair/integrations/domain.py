@@ -14,6 +14,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from optpair.default import WHOLE
 from optpair.space import Categorical, Float, Int, Parameter, Space
 
 
@@ -24,7 +25,7 @@ def to_parameter(distribution: BaseDistribution) -> Parameter | None:
     objects, are numbered.
     """
     d = distribution
-    if d.single():
+    if d.single() or (isinstance(d, IntDistribution) and max(-d.low, d.high) > WHOLE):
         return None
     try:
         if isinstance(d, FloatDistribution):

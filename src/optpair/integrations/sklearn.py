@@ -65,7 +65,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     parameter that is not named here is `GridSearchCV`'s.
 
     space: a `Space`, or a dict from names (`clf__C` reaches into a pipeline) to `Float`, `Int`,
-        `Categorical`, or a list of any objects to choose from.
+        `Categorical`, or a list of any objects to choose from. A list of one is given as it is.
     evaluations: trials, each of which is one cross-validation.
     batch: trials asked for at once. All their folds share `n_jobs`.
     noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
@@ -256,17 +256,25 @@ class _Menu:
             raise TypeError(
                 f"space must be a Space or a dict like {{'alpha': Float(0, 1)}}, not {given!r}"
             )
+        self._names = tuple(given)
         self._lists = {n: list(p) for n, p in given.items() if isinstance(p, list | tuple)}
-        numbered = {n: Categorical(range(len(p))) for n, p in self._lists.items()}
+        empty = [n for n, p in self._lists.items() if not p]
+        if empty:
+            raise ValueError(f"space: {empty[0]!r} must have something to choose from, not []")
+        numbered = {n: Categorical(range(len(p))) for n, p in self._lists.items() if len(p) > 1}
         copied: dict[str, Any] = copy.deepcopy(
-            {n: p for n, p in given.items() if n not in numbered}
+            {n: p for n, p in given.items() if n not in self._lists}
         )
         # A copy, as a space keeps what it has worked out, and `fit` leaves its parameters alone.
-        self.space = Space({n: numbered.get(n) or copied[n] for n in given})
+        tuned = numbered | copied
+        self.space = Space({n: tuned[n] for n in given if n in tuned})
 
     def named(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the estimator is given."""
-        return {n: self._lists[n][v] if n in self._lists else v for n, v in params.items()}
+        return {
+            n: self._lists[n][params.get(n, 0)] if n in self._lists else params[n]
+            for n in self._names
+        }
 
     def served(self, recommendation: Recommendation) -> Recommendation:
         """The same, with the objects themselves."""

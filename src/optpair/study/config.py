@@ -18,7 +18,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from optpair.default import ACQUISITION
+from optpair.default import ACQUISITION, WHOLE
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
@@ -173,6 +173,8 @@ def _distribution(label: str, content: object) -> BaseDistribution:
             low, high = whole
             if step is not None and int(step) != step:
                 raise StudyError(f"{label} step must be an int, not {step!r}")
+            if max(-low, high) > WHOLE:
+                raise StudyError(f"{label} must be within ±2**53, to be stored; tune the distance")
             return IntDistribution(low, high, log=log, step=1 if step is None else step)
     except (TypeError, ValueError) as error:
         raise StudyError(f"{label}: {error}") from error

@@ -41,6 +41,8 @@ BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurren
 
 GONE = re.compile(r"no such table|not a database|malformed|readonly|relation .* does not exist")
 
+SECRET = re.compile(r"([?&][^=&]*passw[^=&]*=)[^&]*", re.I)
+
 T = TypeVar("T")
 
 
@@ -150,8 +152,10 @@ def insist(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) 
 def shown(file: StudyFile) -> str:
     """The storage's URL without the password."""
     scheme, mark, rest = file.storage.partition("://")
+    if scheme in ("sqlite", "journal"):  # a file, whose name may have any characters
+        return file.storage
     user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}" if at else file.storage
+    return f"{scheme}{mark}{user.partition(':')[0]}{at}" + SECRET.sub(r"\1…", host)
 
 
 def first_line(error: Exception) -> str:

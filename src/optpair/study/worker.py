@@ -155,7 +155,7 @@ def record(
 ) -> bool:
     """Tell an outcome; whether it is stored. A storage that is away is waited for.
 
-    Where others took this worker for dead and have ended its trial, a value becomes a trial of
+    Where others took this worker for dead and have ended its trial, the outcome becomes a trial of
     its own. Where somebody ended it on purpose, what they said counts.
     """
 
@@ -169,7 +169,7 @@ def record(
             ended = records.state(now)
             if ended not in ("told", "failed", "cancelled", "stale"):
                 raise
-            if ended == "stale" and outcome.value is not None:
+            if ended == "stale":
                 _add_late(study, space, params, outcome)
             elif ended == "cancelled" or now.value != outcome.value:
                 say(f"{gave}, but somebody has ended it meanwhile: it is {ended}")
@@ -194,11 +194,14 @@ def _add_late(
     params: Mapping[str, Any],
     outcome: Outcome,
 ) -> None:
+    failed = outcome.value is None
     late = create_trial(
+        state=TrialState.FAIL if failed else TrialState.COMPLETE,
         params=dict(params),
         distributions=dict(space),
         value=outcome.value,
         user_attrs=_noted(outcome),
+        system_attrs={FAILED: True} if failed else {},
     )
     insist(lambda: study.add_trial(late))
 
