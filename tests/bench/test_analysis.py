@@ -189,9 +189,9 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     assert figures.draw(GP, [], tmp_path) == []
     assert figures.repetitions(ROWS, ["jes", "ei"]) == "2"
     more = [*ROWS, row("ei", 2, 1, 1)]
-    assert figures.repetitions(more, ["jes", "ei"]) == "JES 2, EI 3"
+    assert figures.repetitions(more, ["jes", "ei"]) == "2 of JES; 3 of EI"
     more += [row("mes", seed, 1, 1) for seed in range(3)]
-    assert figures.repetitions(more, ["jes", "ei", "mes"]) == "3, JES 2"
+    assert figures.repetitions(more, ["jes", "ei", "mes"]) == "3; 2 of JES"
 
 
 def test_other_libraries_beside_ours_task_by_task(tmp_path: Path) -> None:

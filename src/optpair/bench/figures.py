@@ -205,10 +205,13 @@ def repetitions(rows: Sequence[Row], names: Sequence[str]) -> str:
         low, high = min(map(len, seeds.values())), max(map(len, seeds.values()))
         counts[name] = f"{low}" if low == high else f"{low} to {high}"
     usual, times = Counter(counts.values()).most_common(1)[0]
-    if times <= len(counts) / 2:
-        return ", ".join(f"{analysis.label(name)} {count}" for name, count in counts.items())
-    others = [f"{analysis.label(name)} {count}" for name, count in counts.items() if count != usual]
-    return ", ".join([usual, *others])
+    most = times > len(counts) / 2
+    named = [
+        f"{count} of {analysis.label(name)}"
+        for name, count in counts.items()
+        if not (most and count == usual)
+    ]
+    return "; ".join([usual, *named] if most else named)
 
 
 def seconds(experiment: Experiment, rows: Sequence[Row]) -> Figure:

@@ -88,9 +88,9 @@ _WHY = {
         ahead of MES there (see `gamma`). On Branin
         the best of many trials near an optimum is closer to it than the one prediction is. MES's
         inference regret does not get worse: it is given its lower bound on f*.""",
-    "misspecified": """Michalewicz has many narrow ridges, of which 500 trials find few: every method
-        ends some 6 below an optimum of 9.7, and they differ by little. On Levy γ helps the best
-        trial most where a method looks around the optimum and not at it, as PES does; the
+    "misspecified": """Michalewicz has many narrow ridges, of which 500 trials find few: every
+        method ends some 6 below an optimum of 9.7, and they differ by little. On Levy γ helps the
+        best trial most where a method looks around the optimum and not at it, as PES does; the
         recommendations of PES are as good without. Those of JES are worse with it: the top of a
         smooth model's mean jumps about on so rough a function, by more than 10 in regret from one
         look to the next, whatever good trials there are.""",
