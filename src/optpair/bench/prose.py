@@ -22,7 +22,7 @@ follows here and the paragraphs that begin with *Why* are written by hand.
 - **What came of it.** What PES knows and JES does not is that f is flat at x*. `jes-peak`, JES that
   knows it too, is the library's default. On average over all tasks its answers, hyperparameters
   learnt, are closer to the optimum than those of the other libraries: surely than Optuna's, and
-  less surely than those of BoTorch's log noisy EI, of which there are few runs.
+  not surely than those of BoTorch's log noisy EI, which is told the hyperparameters of GP samples.
 """
 
 RULES = """## How they were run
