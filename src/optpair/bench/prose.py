@@ -94,6 +94,8 @@ _WHY = {
         recommendations of PES are as good without. Those of JES are worse with it: the top of a
         smooth model's mean jumps about on so rough a function, by more than 10 in regret from one
         look to the next, whatever good trials there are.""",
+    "live": """An easy task: the answers after 60 random trials are as good as any method's. It
+        shows noise as it comes, and not which method is better.""",
     "spared": """Rows are of the engine before chains of hyperparameters were followed as they are
         now; the two methods share it.""",
     "gp-noisy": """As on the tasks with little noise: MES is given its lower bound on f*, and PES
