@@ -227,7 +227,7 @@ def markdown(
         raise ValueError(f"no task has rows of {reference!r} to compare with; there are {have}")
     there = Counter(name for block in every[last] for name in block.values)
     names = [name for name, count in there.items() if count > least * len(every[last])]
-    found = {b: [block.among(names) for block in every[b]] for b in budgets}
+    found = {b: _compared(every[b], names) for b in budgets}
     places = {b: {s.method: s for s in standings(found[b], reference)} for b in budgets}
     shown = list(places[last])
     lines = [_head(reference, budgets, last), "|---|" + "---:|" * (5 + len(budgets))]
@@ -244,6 +244,12 @@ def markdown(
     notes = [_notes(found, reference, kind)]
     notes += [f"On few of these tasks, and left out: {', '.join(few)}."] if few else []
     return "\n".join([*lines, "", *notes, "", *_by_task(found[last], reference, kind)]) + "\n"
+
+
+def _compared(found: Sequence[Block], names: Iterable[str]) -> list[Block]:
+    """With these methods alone, and without tasks that one of them has to itself, if others are."""
+    kept = [block.among(names) for block in found]
+    return [block for block in kept if len(block.values) > 1] or kept
 
 
 def _head(reference: str, budgets: Sequence[int], last: int) -> str:
