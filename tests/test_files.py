@@ -124,6 +124,23 @@ def test_a_claim_keeps_others_out_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
+def test_a_claim_is_of_the_file_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lock, times = tmp_path / "run.json", files._lock, iter([True])
+
+    def late(beside: Path) -> int:
+        handle = lock(beside)
+        if next(times, False):
+            beside.unlink()  # by the one that had it before
+        return handle
+
+    monkeypatch.setattr(files, "_lock", late)
+    with files.claim(path), pytest.raises(BlockingIOError), files.claim(path):
+        pass
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
 def test_a_claim_of_a_killed_process_is_free(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     code = (

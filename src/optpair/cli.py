@@ -104,6 +104,7 @@ def _aside(json: bool) -> Iterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
+        sys.stdout.flush()  # what somebody wrote to it past the redirection
         os.dup2(out, 1)
         os.close(out)
 

@@ -287,9 +287,9 @@ def test_an_optuna_study_whose_trials_share_no_parameter(tmp_path: Path) -> None
     made = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     made.optimize(lambda trial: trial.suggest_float("ab"[trial.number % 2], 0.0, 1.0), n_trials=4)
     summary = JESSampler(seed=1).report(made, tmp_path / "page.html")
-    assert "share no parameter" in summary["verdict"]
+    assert "there is none." in summary["verdict"]
     text, _ = read(tmp_path / "page.html")
-    assert "share no parameter" in text
+    assert "there is none." in text
     heads = text.partition("<thead>")[2].partition("</thead>")[0]
     assert "value" in heads
     assert "predicted" not in heads

@@ -348,8 +348,9 @@ def test_what_is_out_by_hand_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_json_is_alone_on_standard_output(tmp_path: Path, workers: int) -> None:
-    module = "import os\nprint('imported')\ndef f(p):\n print('called')\n os.system('echo shell')\n"
-    (tmp_path / "talks.py").write_text(f"{module} return p['x']\n")
+    body = ["print('called')", "sys.__stdout__.write('past')", "os.system('echo shell')"]
+    lines = ["import os, sys", "print('imported')", "def f(p):", *(f" {line}" for line in body)]
+    (tmp_path / "talks.py").write_text("\n".join([*lines, " return p['x']"]))
     path = write(tmp_path)
     text = path.read_text().splitlines()
     call = 'python = "talks:f"'
@@ -357,7 +358,7 @@ def test_json_is_alone_on_standard_output(tmp_path: Path, workers: int) -> None:
     command = [sys.executable, "-m", "optpair.cli", "run", path, "--json", "--workers", workers]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["ended"] == 4
-    for said in ("imported", "called", "shell"):
+    for said in ("imported", "called", "past", "shell"):
         assert said in done.stderr
 
 

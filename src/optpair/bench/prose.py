@@ -92,8 +92,8 @@ _WHY = {
         method ends some 6 below an optimum of 9.7, and they differ by little. On Levy γ helps the
         best trial most where a method looks around the optimum and not at it, as PES does; the
         recommendations of PES are as good without. Those of JES are worse with it: the top of a
-        smooth model's mean jumps about on so rough a function, by more than 10 in regret from one
-        look to the next, whatever good trials there are.""",
+        smooth model's mean jumps about on so rough a function, in four of ten runs by more than 10
+        in regret from one look to the next in the second half, whatever good trials there are.""",
     "live": """An easy task: the answers after 60 random trials are as good as any method's. It
         shows noise as it comes, and not which method is better.""",
     "spared": """Rows are of the engine before chains of hyperparameters were followed as they are

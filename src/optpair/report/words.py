@@ -94,14 +94,10 @@ def nothing(subject: Subject) -> Verdict:
     hint = "What can be said of the optimum stands here once a trial has a value."
     failed = sum(row.state == "failed" for row in subject.rows)
     if any(row.state == "told" for row in subject.rows):
-        why, hint = (
-            "There are values, but none that the model can use.",
-            "All are outside its space.",
-        )
+        why = "There are values, but none that the model can use."
+        hint = "They are of places outside its space."
         if subject.model is None:
-            hint = (
-                "The completed trials share no parameter, and only those that they do are modelled."
-            )
+            hint = "Only parameters that all completed trials share are modelled: there is none."
     elif failed:
         why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
     elif any(row.state in OUT for row in subject.rows):
