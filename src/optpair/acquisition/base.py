@@ -1,129 +1,164 @@
-"""What every acquisition function is, and what it may be built from."""
+"""What every acquisition function is, and what it may be built from.
+
+An acquisition function gives its value and its partial derivatives by the few numbers that it
+depends on: means and variances, or covariances with sampled optima. The chain rule from there to
+the point is written once, here, with the posterior's `pull`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from optpair.acquisition.normal import log_ei
-from optpair.acquisition.truncation import exact_gain, moment_matched_gain
-from optpair.cube import Cube
+from optpair.cube.cube import Cube
 from optpair.gp.paths import Paths
-from optpair.gp.posterior import Posterior
-from optpair.maximize import screen
-from optpair.pairs import OptimalPairs
-from optpair.runtime import compiled, double, pytree
+from optpair.gp.posterior import BLOCK, Posterior, as_points
+from optpair.optima.base import Optima
+from optpair.streams import Stream
+from optpair.threads import engine_work
 
 FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
-SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
+
+Points = Float[np.ndarray, "q D"]
+Rows = Int[np.ndarray, " q"] | None
 
 
-@pytree
 @dataclass(frozen=True)
 class Context:
-    """What an acquisition function may be built from, all of it traced.
+    """What an acquisition function may be built from.
 
-    With pending points the posterior has a fantasy for each path: path p, pair p and fantasy p
+    With pending points the posteriors have a fantasy for each path: path p, optimum p and fantasy p
     belong together.
     """
 
-    posterior: Posterior
+    model: tuple[Posterior, ...]
+    """One posterior per outcome, all with the same number of sets."""
     cube: Cube
-    points: Float[Array, "N D"]
+    points: Float[np.ndarray, "N D"]
     """Legal points that fill the space and surround the best data: those that are screened."""
-    key: Array
-    paths: Paths | None = None
-    """Sample paths, where the registry says that they are needed."""
-    stars: OptimalPairs | None = None
-    """The paths' maximisers and maxima, where the registry says that they are needed."""
+    stream: Stream
+    paths: tuple[Paths, ...] | None = None
+    """Sample paths of each outcome, where the registry says that they are needed."""
+    optima: Optima | None = None
+    """The paths' optima, where the registry says that they are needed."""
+
+    @property
+    def posterior(self) -> Posterior:
+        """The model of the only outcome."""
+        (only,) = self.model
+        return only
+
+    def need_optima(self, name: str) -> Optima:
+        """The optima, or an error where there are none."""
+        if self.optima is None:
+            raise ValueError(f"{name} needs optima of sample paths")
+        return self.optima
 
 
-class Acquisition:
+class Acquisition(ABC):
     """A function of points on the cube, to be maximised.
 
-    Subclasses are pytrees with a posterior and define `evaluate`, which is traced. Calling one is
-    for people: it takes anything array-like and returns NumPy float64.
+    It is a `Landscape` that all rows share. Calling it is for people: it takes anything array-like.
     """
 
-    posterior: Posterior
-    screened: Float[Array, " N"] | None = None
+    screened: Float[np.ndarray, " N"] | None = None
     """Values at its context's points, where building it has told them."""
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    @property
+    @abstractmethod
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+
+    @abstractmethod
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """Values at the points X, each on its own."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """Values at the points X, and their derivatives there."""
+
+    def screen(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
+        """Values at many points, a block of them at a time."""
+        blocks = [self.values(X[i : i + BLOCK]) for i in range(0, len(X), BLOCK)]
+        return np.concatenate([np.zeros(0), *blocks])
+
+    @engine_work
+    def __call__(self, X: ArrayLike) -> Float[np.ndarray, " q"]:
+        """Values at the points X, shape (q, d)."""
+        return self.screen(as_points(X, self.dimensions))
+
+    @engine_work
+    def gradient(self, X: ArrayLike) -> Float[np.ndarray, "q d"]:
+        """Derivatives at the points X, shape (q, d)."""
+        return self.slopes(as_points(X, self.dimensions))[1]
+
+
+class Partials(NamedTuple):
+    """Values, and their derivatives by the moments of the posterior."""
+
+    values: Float[np.ndarray, " q"]
+    by_means: Float[np.ndarray, "M F q"]
+    by_variance: Float[np.ndarray, "M q"]
+
+
+class OfMoments(Acquisition):
+    """An acquisition function that depends on x through m(x) and s(x) alone."""
+
+    posterior: Posterior
+
+    @abstractmethod
+    def of_moments(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Float[np.ndarray, " q"]:
+        """Values where the posterior has these moments."""
+
+    @abstractmethod
+    def partials(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Partials:
+        """Values, and their derivatives by the moments."""
 
     @property
     def dimensions(self) -> int:
         """The number of columns of a point, D."""
-        return self.posterior.X.shape[1]
+        return self.posterior.dimensions
 
-    @double
-    def __call__(self, X: ArrayLike) -> Float[np.ndarray, " q"]:
-        """Values at the points X, shape (q, d)."""
-        points = np.asarray(X, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != self.dimensions:
-            raise ValueError(f"points must have shape (q, {self.dimensions}), not {points.shape}")
-        return np.asarray(_evaluate(self, jnp.asarray(points)))
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
+        """Values at the points X."""
+        query = self.posterior.at(X)
+        return self.of_moments(query.means, query.variance)
+
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """Values at the points X, and their derivatives there."""
+        query = self.posterior.at(X)
+        values, by_means, by_variance = self.partials(query.means, query.variance)
+        return values, query.pull(by_means, by_variance).sum(0)
 
 
-def incumbent(posterior: Posterior) -> Float[Array, "M F"]:
+def incumbent(posterior: Posterior) -> Float[np.ndarray, "M F"]:
     """m⁺ = max_i m(x_i), the best posterior mean among the observed points."""
-    return jnp.max(jnp.where(posterior.mask, posterior.means_at_data(), -jnp.inf), -1)
+    return np.max(posterior.means_at_data(), -1, initial=-np.inf)
 
 
-def log_improvement(
-    posterior: Posterior, incumbent: Float[Array, "M F"], X: Float[Array, "q D"]
-) -> Float[Array, " q"]:
-    """The logarithm of the mean Expected Improvement (M10) over sets and fantasies."""
-    means, variance = posterior.moments(X)
-    floor = SMALLEST * posterior.outputscale[:, None]
-    sd = jnp.sqrt(jnp.maximum(variance, floor))[:, None]
-    each = jnp.log(sd) + log_ei((means - incumbent[..., None]) / sd)  # (M10)
-    count = each.shape[0] * each.shape[1]
-    total: Array = logsumexp(each, axis=(0, 1))
-    return total - jnp.log(float(count))
-
-
-def check_sets(posterior: Posterior, values: Array | np.ndarray) -> None:
+def check_sets(posterior: Posterior, values: np.ndarray) -> None:
     """Raise if what was drawn under each set is of another number of sets than the posterior."""
-    sets, given = np.shape(posterior.mean)[0], np.shape(values)[0]
-    if sets != given:
-        raise ValueError(f"pairs of {given} hyperparameter sets, but the posterior has {sets}")
+    if posterior.sets != len(values):
+        raise ValueError(
+            f"optima of {len(values)} hyperparameter sets, but the posterior has {posterior.sets}"
+        )
 
 
-@compiled()
-def _evaluate(acquisition: Acquisition, X: Float[Array, "q D"]) -> Float[Array, " q"]:
-    return screen(acquisition.evaluate, X)
-
-
-def interior(x: Float[Array, "M P D"], continuous: Bool[Array, " D"]) -> Bool[Array, "M P D"]:
+def interior(
+    x: Float[np.ndarray, "M P D"], continuous: Bool[np.ndarray, " D"]
+) -> Bool[np.ndarray, "M P D"]:
     """The coordinates of optima in which the slope is zero: continuous, and not on a face."""
     return continuous & (x > FACE) & (x < 1 - FACE)
-
-
-def pair_gain(
-    posterior: Posterior,
-    variance: Float[Array, "M q"],
-    taken: Float[Array, "M P q"],
-    above: Float[Array, "M P q"],
-    *,
-    exact: bool,
-) -> Float[Array, " q"]:
-    """(M3) to (M5): the mean gain, in nats, from s, what a pair takes from it, and f* − m_p."""
-    noise = posterior.noise[:, None, None]
-    floor = SMALLEST * posterior.outputscale[:, None, None]
-    variance_given = jnp.maximum(variance[:, None] - taken, floor)
-    beta = above / jnp.sqrt(variance_given)  # (M3)
-    total = jnp.maximum(variance[:, None], floor) + noise
-    conditioning = -jnp.log1p(-taken / (total + floor)) / 2
-    if exact:
-        truncation = exact_gain(beta, variance_given / (variance_given + noise))
-    else:
-        truncation = moment_matched_gain(beta, variance_given, noise)
-    return jnp.mean(conditioning + truncation, (0, 1))  # (M4), (M5)

@@ -4,6 +4,25 @@ Nothing here standardises or flips a sign: hyperparameters, points and values sh
 they are passed in, noise and output scale are variances.
 """
 
-from optpair.gp.posterior import Hyperparameters, Posterior, condition
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.kernels import RBF, Kernel, Matern52, Mixed
+from optpair.gp.paths import Paths, sample_paths
+from optpair.gp.posterior import Posterior, condition
+from optpair.gp.priors import PAPER, Gamma, LogNormal, LogUniform, Prior
 
-__all__ = ["Hyperparameters", "Posterior", "condition"]
+__all__ = [
+    "PAPER",
+    "RBF",
+    "Gamma",
+    "Hyperparameters",
+    "Kernel",
+    "LogNormal",
+    "LogUniform",
+    "Matern52",
+    "Mixed",
+    "Paths",
+    "Posterior",
+    "Prior",
+    "condition",
+    "sample_paths",
+]

@@ -1,16 +1,13 @@
 """Priors over the hyperparameters of a GP on standardised values.
 
 Length scales, output scale and noise are sampled on the log scale: a density stated on the value
-carries its Jacobian. The mean, and the log odds of the rough share of a kernel that has one, are
-sampled as standard normals, then scaled.
+carries its Jacobian. The mean is sampled as a standard normal, then scaled. A kernel's own
+hyperparameters have their priors in the kernel.
 
 | prior        | length scale ℓ            | output scale a     | noise σ²          | mean μ    |
 |--------------|---------------------------|--------------------|-------------------|-----------|
 | `Prior()`    | LogNormal(√2 + ½log d, √3)| LogNormal(0, 0.7)  | LogNormal(−4, 1)  | N(0, 0.5²)|
 | `PAPER`      | Gamma(2.5, 5)             | log-uniform        | log-uniform       | 0         |
-
-and log(ρ/(1 − ρ)) ~ N(0, 4²): as likely smooth as rough, and more often than not nearly one of
-the two.
 """
 
 from __future__ import annotations
@@ -118,7 +115,24 @@ def _check(density: object, **positive: bool) -> None:
             raise ValueError(f"{type(density).__name__}.{name} must be {kind}, not {value!r}")
 
 
-Density = LogNormal | Gamma | LogUniform
+@dataclass(frozen=True)
+class Normal:
+    """x ~ N(0, 1): of an entry of θ that is scaled afterwards."""
+
+    def log_density(self, x: Logs, d: int) -> Logs:
+        """Density of x, up to a constant."""
+        return -(x**2) / 2
+
+    def slope(self, x: Logs, d: int) -> Logs:
+        """The derivative of the log density."""
+        return -x
+
+    def start(self, normal: Logs, d: int) -> Logs:
+        """x at the given number of standard deviations from the centre."""
+        return normal
+
+
+Density = LogNormal | Gamma | LogUniform | Normal
 
 
 @dataclass(frozen=True)
@@ -129,16 +143,15 @@ class Prior:
     outputscale: Density = field(default=LogNormal(0.0, 0.7))
     noise: Density = field(default=LogNormal(-4.0, 1.0))
     mean_scale: float = 0.5
-    rough_scale: float = 4.0
     noise_floor: float = NOISE_FLOOR
 
     def __post_init__(self) -> None:
         for name in ("lengthscale", "outputscale", "noise"):
-            if not isinstance(getattr(self, name), Density):
+            if not isinstance(getattr(self, name), LogNormal | Gamma | LogUniform):
                 raise ValueError(
                     f"{name} must be a LogNormal, Gamma or LogUniform, not {getattr(self, name)!r}"
                 )
-        _check(self, noise_floor=True, rough_scale=True, mean_scale=False)
+        _check(self, noise_floor=True, mean_scale=False)
         if self.mean_scale < 0:
             raise ValueError(f"Prior.mean_scale must be at least zero, not {self.mean_scale!r}")
 

@@ -1,13 +1,13 @@
-"""Hyperparameters from data: marginalised by HMC, or the posterior mode (MAP).
+"""Chains: hyperparameters marginalised by HMC, carried from update to update.
 
-M chains run side by side, each contributing its last state. They start where the last refresh left
+M chains run side by side, each contributing its last state. They start where the last update left
 them: they are reweighted by what the new data say of them, resampled where those weights are
 uneven, and some of them, copies and those that have waited longest first, are moved by a long HMC
-trajectory. One datum changes the posterior little: moving every chain at every ask would be work
+trajectory. One datum changes the posterior little: moving every chain at every update would be work
 without an effect. A cold start does the same from the prior, letting the data in step by step.
 
 This is sequential Monte Carlo (Chopin 2002). Weights are relative to the average of all chains, at
-every refresh: what new data add to the log density of every θ alike, their evidence, says nothing
+every update: what new data add to the log density of every θ alike, their evidence, says nothing
 about θ. A move leaves the posterior as it is, and so a chain's weight: one that is stuck in a mode
 of little mass may move there as often as it likes. As answers weigh all chains alike, resampling
 comes early.
@@ -15,17 +15,20 @@ comes early.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
-from optpair.gp.likelihood import Data, Densities, Likelihood, Model, Parts, Thetas, log_prior
-from optpair.programs import one_blas_thread
-from optpair.runtime import Stream
+from optpair.gp.hyperparameters import Hyperparameters, Thetas
+from optpair.gp.inference.base import Found
+from optpair.gp.inference.documents import array, listed
+from optpair.gp.likelihood import Densities, Likelihood, Sample
+from optpair.gp.process import Process
+from optpair.streams import Stream
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8
@@ -37,18 +40,19 @@ EVEN = 0.9  # the effective share of the chains at which their weights are as go
 NEGLIGIBLE = 0.1  # unless one of them has so little
 OLDEST = 1_000_000  # the age of a copy
 DIVERGENCE = 1000.0  # nats lost on a trajectory that went astray
+MOVED_ROWS = 384  # of all chains that an update moves
+CATCH_UP = 10  # rounds, at most, when many values were told at once
+POOLED = 3  # rounds of the chains that the worth of an answer is averaged over
 
 
 @dataclass(frozen=True)
 class Chains:
-    """M warm chains: what the next refresh starts from."""
+    """M warm chains: what the next update starts from."""
 
     position: Float[np.ndarray, "M k"]
-    log_density: Float[np.ndarray, " M"]  # of the positions, at the last refresh
+    log_density: Float[np.ndarray, " M"]  # of the positions, at the last update
     log_weight: Float[np.ndarray, " M"]  # by the data since they were resampled; 1 on average
-    age: Int[
-        np.ndarray, " M"
-    ]  # refreshes since they were moved; copies of another chain come first
+    age: Int[np.ndarray, " M"]  # updates since they were moved; copies of another come first
     step_size: float
     inverse_mass: Float[np.ndarray, " k"]
     recent: Float[np.ndarray, "M W k"]  # the last draws, oldest first, for the diagnostic
@@ -116,22 +120,14 @@ def _move(
     )
 
 
-def start_chains(stream: Stream, sets: int, model: Model) -> Chains:
+def start_chains(stream: Stream, sets: int, process: Process) -> Chains:
     """Chains spread over the prior."""
-    d, prior = model.d, model.prior
-    spread = np.clip(stream.draw().standard_normal((sets, model.k)), -2.0, 2.0)
-    position = np.concatenate(
-        [
-            prior.lengthscale.start(spread[:, :d], d),
-            prior.outputscale.start(spread[:, d : d + 1], d),
-            prior.noise.start(spread[:, d + 1 : d + 2], d),
-            spread[:, d + 2 :],
-        ],
-        axis=1,
-    )
+    table = process.table
+    spread = np.clip(stream.draw().standard_normal((sets, table.size)), -2.0, 2.0)
+    position = table.start(spread)
     recent = np.repeat(position[:, None], WINDOW, axis=1)
     none, ages = np.zeros(sets), np.zeros(sets, dtype=int)
-    return Chains(position, none, none, ages, 0.2, np.full(model.k, 0.5), recent)
+    return Chains(position, none, none, ages, 0.2, np.full(table.size, 0.5), recent)
 
 
 def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> tuple[Chains, float]:
@@ -171,42 +167,40 @@ def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> t
 def refresh(
     stream: Stream,
     chains: Chains,
-    data: Data,
+    sample: Sample,
+    process: Process,
     *,
-    model: Model,
     moves: int,
     gain: float = WARM_GAIN,
 ) -> tuple[Chains, Mixing]:
     """Reweight and resample the chains for the data, move `moves` of them by HMC, then adapt."""
-    with one_blas_thread():
-        likelihood = Likelihood(data, model)
-        chains, effective = _reweigh(stream.child(0), chains, likelihood)
-        chains, rate, lost = _moved(stream.child(1), chains, likelihood, moves, gain)
+    likelihood = Likelihood(sample, process)
+    chains, effective = _reweigh(stream.child(0), chains, likelihood)
+    chains, rate, lost = _moved(stream.child(1), chains, likelihood, moves, gain)
     return chains, Mixing(chains.recent, effective, rate, lost)
 
 
 def cold_start(
-    stream: Stream, sets: int, data: Data, model: Model, moves: int
+    stream: Stream, sets: int, sample: Sample, process: Process, moves: int
 ) -> tuple[Chains, Mixing]:
     """Chains that have forgotten the prior they started from, with adapted step size and mass.
 
     The data are let in by and by: the likelihood's power grows to 1, then all chains move on.
     """
-    chains = start_chains(stream.child(0), sets, model)
-    chains = replace(chains, log_density=log_prior(chains.position, model)[0])
+    chains = start_chains(stream.child(0), sets, process)
+    chains = replace(chains, log_density=process.table.log_prior(chains.position)[0])
     turns = -(-sets // moves)
-    with one_blas_thread():
-        likelihood = Likelihood(data, model)
-        for i in range(ANNEALING + SETTLING):
-            power = min((i + 1) / ANNEALING, 1.0) ** 2
-            gain = (COLD_GAIN if i < ANNEALING else WARM_GAIN) / turns
-            if i < ANNEALING:
-                chains, effective = _reweigh(stream.child(i + 1, 0), chains, likelihood, power)
-            ended = []
-            for turn in range(turns):
-                of_turn = stream.child(i + 1, 1 + turn)
-                chains, rate, lost = _moved(of_turn, chains, likelihood, moves, gain, power)
-                ended.append((rate, lost))
+    likelihood = Likelihood(sample, process)
+    for i in range(ANNEALING + SETTLING):
+        power = min((i + 1) / ANNEALING, 1.0) ** 2
+        gain = (COLD_GAIN if i < ANNEALING else WARM_GAIN) / turns
+        if i < ANNEALING:
+            chains, effective = _reweigh(stream.child(i + 1, 0), chains, likelihood, power)
+        ended = []
+        for turn in range(turns):
+            of_turn = stream.child(i + 1, 1 + turn)
+            chains, rate, lost = _moved(of_turn, chains, likelihood, moves, gain, power)
+            ended.append((rate, lost))
     rates, losses = zip(*ended, strict=True)
     return chains, Mixing(chains.recent, effective, float(np.mean(rates)), sum(losses))
 
@@ -257,46 +251,92 @@ def _moved(
     return grown, rate, int(np.sum(moved.divergent))
 
 
-def rescale(chains: Chains, shift: tuple[float, float], model: Model) -> Chains | None:
+def rescale(chains: Chains, ratio: float, offset: float, process: Process) -> Chains | None:
     """The same chains after y became ratio·y + offset; None where that is too far to follow."""
-    ratio, offset = shift
     if not (1 / 3 < ratio < 3 and abs(offset) < 2):
         return None
-    change, factor = np.zeros(model.k), np.ones(model.k)
-    moved = Parts.of(change[None], model.d)  # views
-    moved.outputscale[:] = moved.noise[:] = 2 * np.log(ratio)
-    if model.prior.mean_scale > 0:
-        moved.mean[:] = offset / model.prior.mean_scale
-        Parts.of(factor[None], model.d).mean[:] = ratio
+    table = process.table
     return replace(
         chains,
-        position=factor * chains.position + change,
-        recent=factor * chains.recent + change,
+        position=table.rescaled(chains.position, ratio, offset),
+        recent=table.rescaled(chains.recent, ratio, offset),
     )
 
 
-def map_fit(
-    data: Data, model: Model, start: Float[np.ndarray, " k"] | None = None
-) -> Float[np.ndarray, " k"]:
-    """The posterior mode θ by L-BFGS-B from a few starts, `start` among them where given."""
-    from scipy.optimize import minimize  # a tenth of a second, for those who need it
+@dataclass(frozen=True)
+class Marginal:
+    """Hyperparameters averaged over M chains; the chains are its state.
 
-    d, prior = model.d, model.prior
-    starts = [] if start is None else [np.asarray(start)]
-    for shift in (-1.0, 0.0):
-        lengths = prior.lengthscale.start(np.full(d, shift), d)
-        rest = [p.start(np.zeros(1), d) for p in (prior.outputscale, prior.noise)]
-        starts.append(np.concatenate([lengths, *rest, np.zeros(model.k - d - 2)]))
+    `moves` chains are moved by an update; None means 384 over the number of values, at least two:
+    all, where there are few values and they say most.
+    """
 
-    likelihood = Likelihood(data, model)
+    sets: int = 12
+    moves: int | None = None
 
-    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = likelihood.slope(theta[None])
-        return (-float(value[0]), -slope[0]) if np.isfinite(value[0]) else (1e10, slope[0])
+    @property
+    def standardises(self) -> bool:
+        """Priors are those of standardised values."""
+        return True
 
-    with one_blas_thread():
-        fits = [
-            minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 200})
-            for theta in starts
-        ]
-    return np.asarray(min(fits, key=lambda fit: fit.fun).x)
+    def _moves(self, n: int) -> int:
+        return self.moves or min(max(MOVED_ROWS // max(n, 1), 2), self.sets)
+
+    def update(
+        self, stream: Stream, state: Chains | None, sample: Sample, process: Process, new: int
+    ) -> Found:
+        """The chains for this sample: a few rounds where many values came at once."""
+        moves = self._moves(len(sample.y))
+        if state is None:
+            return Found(*cold_start(stream, self.sets, sample, process, moves))
+        chains = state
+        for i in range(min(new, CATCH_UP)):
+            chains, mixing = refresh(stream.child(i), chains, sample, process, moves=moves)
+        return Found(chains, mixing)
+
+    def rescaled(
+        self, state: Chains, ratio: float, offset: float, process: Process
+    ) -> Chains | None:
+        """The chains after y became ratio·y + offset."""
+        return rescale(state, ratio, offset, process)
+
+    def hyperparameters(self, state: Chains, process: Process) -> Hyperparameters:
+        """One set for each chain."""
+        return process.table.hyperparameters(state.position)
+
+    def wider(
+        self, stream: Stream, state: Chains, sample: Sample, process: Process
+    ) -> Hyperparameters:
+        """Where the chains are after each of a few more rounds.
+
+        Twelve sets are few for the ends of an interval.
+        """
+        moves = min(4 * self._moves(len(sample.y)), self.sets)
+        chains, seen = state, []
+        for i in range(POOLED):
+            chains, _ = refresh(stream.child(i), chains, sample, process, moves=moves)
+            seen.append(chains.position)
+        return process.table.hyperparameters(np.concatenate(seen))
+
+    def to_json(self, state: Chains) -> Any:
+        """Every array by name; None where chains are of no use any more."""
+        held = {f.name: np.asarray(getattr(state, f.name)) for f in fields(state)}
+        if not all(np.all(np.isfinite(v)) for name, v in held.items() if name != "log_density"):
+            return None
+        return {name: listed(value) for name, value in held.items()}
+
+    def from_json(self, document: Any, process: Process) -> Chains:
+        """The chains that a document holds."""
+        sets, k = self.sets, process.table.size
+        age = array("age", document["age"], (sets,))
+        if np.any(age < 0) or np.any(age > OLDEST):
+            raise ValueError(f"age must be from 0 to {OLDEST}, not {age.tolist()}")
+        return Chains(
+            position=array("position", document["position"], (sets, k)),
+            log_density=array("log_density", document["log_density"], (sets,), missing=-np.inf),
+            log_weight=array("log_weight", document["log_weight"], (sets,)),
+            age=age.astype(int),
+            step_size=float(array("step_size", document["step_size"], (), positive=True)),
+            inverse_mass=array("inverse_mass", document["inverse_mass"], (k,), positive=True),
+            recent=array("recent", document["recent"], (sets, WINDOW, k)),
+        )

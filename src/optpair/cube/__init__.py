@@ -1,0 +1,1 @@
+"""The unit cube: its legal points, regions of it, candidates, and climbs."""

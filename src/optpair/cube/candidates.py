@@ -1,0 +1,62 @@
+"""Candidates: points that fill the space, and points near the best data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from optpair.cube.cube import Cube, Moves
+from optpair.cube.lattice import lattice
+from optpair.cube.region import Region
+from optpair.streams import Stream
+
+ANCHORS = 8  # best data points that a screening looks around
+
+
+def space_filling(
+    shift: Float[np.ndarray, " d"], cube: Cube, base: Float[np.ndarray, "N d"]
+) -> Float[np.ndarray, "N D"]:
+    """Legal points that fill the space: lattice points, shifted around the torus."""
+    return cube.spread((base + shift) % 1.0)
+
+
+def near(
+    scale: Float[np.ndarray, "N 1"], moves: Moves, cube: Cube, anchors: Float[np.ndarray, "A D"]
+) -> Float[np.ndarray, "N D"]:
+    """Legal points near the anchors, moved by so much; the anchors themselves come first."""
+    points = len(scale)
+    centres = np.tile(anchors, (-(-points // len(anchors)), 1))[:points]
+    moved = cube.perturb(moves, centres, scale)
+    moved[: len(anchors)] = centres[: len(anchors)]
+    return moved
+
+
+class Screening(NamedTuple):
+    """The points of a screening, up to the anchors that some of them surround."""
+
+    base: Float[np.ndarray, "N d"]  # lattice points
+    shift: Float[np.ndarray, " d"]  # of all of them
+    scale: Float[np.ndarray, "n 1"]  # distances from the anchors
+    moves: Moves
+
+    @classmethod
+    def of(cls, stream: Stream, cube: Cube, points: int, anchors: int = ANCHORS) -> Screening:
+        """`points` that fill the space, and a quarter as many at 0.001 to 0.3 from the anchors."""
+        rng, around = stream.draw(), max(points // 4, anchors)
+        return cls(
+            lattice(cube.parameters, points),
+            rng.uniform(size=cube.parameters),
+            10 ** rng.uniform(-3.0, -0.5, (around, 1)),
+            cube.moves(rng, around),
+        )
+
+    def points(
+        self, region: Region, anchors: Num[np.ndarray, "A D"]
+    ) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "N D"]]:
+        """Those near the anchors, and those that fill the space."""
+        cube = region.cube
+        surrounding = near(self.scale, self.moves, cube, anchors)
+        filling = space_filling(self.shift, cube, self.base)
+        return region.clip(surrounding), region.clip(filling)

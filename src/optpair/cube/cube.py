@@ -1,0 +1,170 @@
+"""The legal points of the unit cube, as arrays: snapping, spreading, neighbours, perturbations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Num
+
+from optpair.problem.layout import HOT, Layout
+
+Points = Num[np.ndarray, "*points D"]
+CLOSE = 1e-9  # two points of the cube that are the same
+
+
+class Moves(NamedTuple):
+    """The random numbers of N perturbations: see `Cube.perturb`."""
+
+    noise: Float[np.ndarray, "N D"]  # standard normal
+    subset: Bool[np.ndarray, "N d"]  # parameters that move; about two, or 30 %
+    nudge: Bool[np.ndarray, "N S"]  # stepped columns that move at least one level
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """Which points of [0,1]^D stand for something the user can run."""
+
+    layout: Layout
+
+    @classmethod
+    def box(cls, d: int) -> Cube:
+        """The continuous cube [0,1]^d."""
+        return cls(Layout.box(d))
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns, D."""
+        return self.layout.dimensions
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters, d."""
+        return self.layout.parameters
+
+    @property
+    def continuous(self) -> Bool[np.ndarray, " D"]:
+        """Which columns may take any value in [0,1]."""
+        return self.layout.continuous
+
+    def snap(self, X: Points) -> Points:
+        """The nearest legal point.
+
+        Stepped columns are rounded in the user's units rather than on the log scale, and in a
+        one-hot group the largest entry wins, the first on ties.
+        """
+        legal = self._with_levels(np.clip(X, 0.0, 1.0), self._level(X))
+        for start, stop in self.layout.groups:
+            _choose(legal, start, stop, np.argmax(X[..., start:stop], axis=-1))
+        return legal
+
+    def spread(self, U: Num[np.ndarray, "*points d"]) -> Points:
+        """Legal points from uniform ones of [0,1]^d, one column per parameter.
+
+        Categories and linear levels are equally likely. A level on a log scale is as likely as
+        its cell [v − ½, v + ½] is wide there, so that the end levels get a whole cell, where
+        rounding would give them half of one.
+        """
+        U = np.clip(U, 0.0, 1.0)
+        X = U[..., np.array(self.layout.owner, dtype=int)]
+        u, last, offset, log = self._stepped(X)
+        edge = offset - 0.5
+        value = edge * np.exp(u * np.log1p((last + 1.0) / edge))
+        level = np.floor(np.where(log, value - edge, u * (last + 1.0)))
+        X = self._with_levels(X, np.clip(level, 0.0, last))
+        for start, stop in self.layout.groups:
+            share = U[..., self.layout.owner[start]] * (stop - start)
+            _choose(X, start, stop, np.minimum(share.astype(int), stop - start - 1))
+        return X
+
+    def neighbours(self, X: Points) -> Num[np.ndarray, "*points K D"]:
+        """All legal points one discrete move away from a legal point.
+
+        Each stepped column goes one level up and one down (at an end it stays), each group to
+        each of its other categories: K = 2·len(stepped) + Σ (k − 1).
+        """
+        layout = self.layout
+        here = X[..., None, :]
+        current, last = self._level(X), self._stepped(X)[1]
+        moves = [np.zeros((*X.shape[:-1], 0, self.dimensions), X.dtype)]
+        own = np.array(layout.stepped, dtype=int)[:, None] == np.arange(self.dimensions)
+        for level in (np.minimum(current + 1.0, last), np.maximum(current - 1.0, 0.0)):
+            moved = self._with_levels(X, level)[..., None, :]
+            moves.append(np.where(own, moved, here))
+        for start, stop in layout.groups:
+            k = stop - start
+            chosen = np.argmax(X[..., start:stop], axis=-1)
+            others = (chosen[..., None] + np.arange(1, k)) % k
+            copies = np.repeat(here, k - 1, axis=-2)
+            _choose(copies, start, stop, others)
+            moves.append(copies)
+        return np.concatenate(moves, axis=-2)
+
+    def moves(self, rng: np.random.Generator, points: int) -> Moves:
+        """The random numbers of `points` perturbations."""
+        d = self.parameters
+        each = rng.uniform(size=(points, d)) < min(1.0, max(0.3, 2.0 / d))
+        one = rng.integers(d, size=(points, 1)) == np.arange(d)
+        nudge = rng.uniform(size=(points, len(self.layout.stepped))) < 0.5
+        return Moves(rng.standard_normal((points, self.dimensions)), each | one, nudge)
+
+    def perturb(
+        self, moves: Moves, X: Num[np.ndarray, "N D"], scale: float | Float[np.ndarray, " ..."]
+    ) -> Num[np.ndarray, "N D"]:
+        """Legal points near legal points: a random, non-empty subset of parameters moves.
+
+        Numeric columns take a Gaussian step of standard deviation `scale`, clipped so that a
+        fair share lands on faces, where many optima are. A stepped column whose step was too
+        short for a level moves by one all the same, half of the time. Categories are redrawn.
+        """
+        noise = moves.noise
+        moved = np.clip(X + scale * noise, 0.0, 1.0)
+        moved = self._with_levels(moved, self._nudged(moves.nudge, X, moved, noise))
+        for start, stop in self.layout.groups:  # the largest of k normals: a uniform category
+            _choose(moved, start, stop, np.argmax(noise[..., start:stop], axis=-1))
+        chosen = moves.subset[..., np.array(self.layout.owner, dtype=int)]
+        return np.where(chosen, moved, X)
+
+    def _nudged(
+        self, nudge: np.ndarray, X: np.ndarray, moved: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """The levels of moved points, half of those that stayed sent one level on."""
+        here, there, last = self._level(X), self._level(moved), self._stepped(X)[1]
+        outward = np.where(self._stepped(noise)[0] < 0.0, -1.0, 1.0)
+        inward = np.where(here <= 0.0, 1.0, np.where(here >= last, -1.0, outward))
+        return np.where((there == here) & nudge, here + inward, there)
+
+    def _stepped(
+        self, X: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The stepped columns of X, and of `last`, `offset` and `log`."""
+        columns, layout = np.array(self.layout.stepped, dtype=int), self.layout
+        return X[..., columns], layout.last[columns], layout.offset[columns], layout.log[columns]
+
+    def _level(self, X: np.ndarray) -> Float[np.ndarray, "*points S"]:
+        """The index of the level nearest to each stepped column, in the user's units."""
+        u, last, offset, log = self._stepped(np.clip(X, 0.0, 1.0))
+        on_log = offset * np.expm1(u * np.log1p(last / offset))
+        return np.clip(np.rint(np.where(log, on_log, u * last)), 0.0, last)
+
+    def _with_levels(self, X: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """A copy of X with its stepped columns at these levels."""
+        X = X.copy()
+        if self.layout.stepped:
+            _, last, offset, log = self._stepped(X)
+            on_log = np.log1p(level / offset) / np.log1p(last / offset)
+            # One logarithm can come out in two ways, in and out of a vector: set u = 1 by hand.
+            u = np.where(log & (level < last), on_log, level / last)
+            X[..., np.array(self.layout.stepped, dtype=int)] = u
+        return X
+
+
+def _choose(X: np.ndarray, start: int, stop: int, category: np.ndarray) -> None:
+    """Set one group of columns of X to a category, in place."""
+    X[..., start:stop] = HOT * (category[..., None] == np.arange(stop - start))
+
+
+def among(x: Float[np.ndarray, " D"], rows: Float[np.ndarray, "n D"], within: float = CLOSE) -> bool:
+    """Whether a point is one of the rows, up to a distance in each column."""
+    return bool(np.any(np.all(np.abs(rows - x) < within, axis=1)))

@@ -1,0 +1,235 @@
+"""Hyperparameters: sets of values by name, and the table that lays them out in one vector θ.
+
+A table is a row of blocks: name, number of entries, the transform between an entry u of θ and the
+value v, the prior of u, and how the value changes with the units of y. Nothing is found by position.
+
+| transform       | v(u)            | for                              |
+|-----------------|-----------------|----------------------------------|
+| `Exp(floor)`    | floor + exp u   | length scales, variances         |
+| `Times(factor)` | factor · u      | the mean                         |
+| `Logit(factor)` | expit(factor·u) | a share                          |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from optpair.gp.priors import Density
+
+Thetas = Float[np.ndarray, "B k"]
+
+
+@dataclass(frozen=True)
+class Exp:
+    """v = floor + exp u."""
+
+    floor: float = 0.0
+
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """v(u)."""
+        return np.asarray(self.floor + np.exp(u))
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """dv/du."""
+        return np.exp(u)
+
+    def rescaled(self, u: np.ndarray, ratio: float, offset: float, power: int) -> np.ndarray:
+        """u after v became ratio^power · v; the floor stays."""
+        return np.asarray(u + power * np.log(ratio))
+
+
+@dataclass(frozen=True)
+class Times:
+    """v = factor · u."""
+
+    factor: float
+
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """v(u)."""
+        return np.asarray(self.factor * u)
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """dv/du."""
+        return np.full_like(u, self.factor)
+
+    def rescaled(self, u: np.ndarray, ratio: float, offset: float, power: int) -> np.ndarray:
+        """u after v became ratio · v + offset, where it has the units of y."""
+        return np.asarray(ratio * u + offset / self.factor) if power and self.factor else u
+
+
+@dataclass(frozen=True)
+class Logit:
+    """v = expit(factor · u), from 0 to 1."""
+
+    factor: float
+
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """v(u)."""
+        return np.asarray(expit(self.factor * u))
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """dv/du."""
+        v = self.value(u)
+        return np.asarray(self.factor * v * (1 - v))
+
+    def rescaled(self, u: np.ndarray, ratio: float, offset: float, power: int) -> np.ndarray:
+        """A share has no units."""
+        return u
+
+
+@dataclass(frozen=True)
+class Block:
+    """One hyperparameter of a model: `size` entries of θ."""
+
+    name: str
+    size: int
+    transform: Exp | Times | Logit
+    prior: Density
+    power: int = 0
+    """The power of the units of y that the value has: 2 for a variance, 1 for a mean."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All hyperparameters of a model, in the order in which θ holds them."""
+
+    blocks: tuple[Block, ...]
+    d: int
+    """The number of parameters, which some priors depend on."""
+
+    @property
+    def size(self) -> int:
+        """The length of θ, k."""
+        return sum(block.size for block in self.blocks)
+
+    def parts(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """The entries of θ by name, as views: the last axis is that of θ."""
+        ends = np.cumsum([block.size for block in self.blocks])[:-1]
+        pieces = np.split(theta, ends, axis=-1)
+        return {block.name: piece for block, piece in zip(self.blocks, pieces, strict=True)}
+
+    def values(self, theta: Thetas) -> dict[str, Float[np.ndarray, "B _"]]:
+        """The hyperparameters that θ stands for."""
+        parts = self.parts(theta)
+        return {b.name: b.transform.value(parts[b.name]) for b in self.blocks}
+
+    def chain(self, theta: Thetas, by_value: Mapping[str, np.ndarray]) -> Thetas:
+        """Derivatives by θ from those by the values."""
+        parts = self.parts(theta)
+        slopes = [by_value[b.name] * b.transform.slope(parts[b.name]) for b in self.blocks]
+        return np.concatenate(slopes, axis=1)
+
+    def log_prior(self, theta: Thetas) -> tuple[Float[np.ndarray, " B"], Thetas]:
+        """log prior(θ), up to a constant, and its slope."""
+        parts = self.parts(theta)
+        values = [b.prior.log_density(parts[b.name], self.d).sum(axis=1) for b in self.blocks]
+        slopes = [b.prior.slope(parts[b.name], self.d) for b in self.blocks]
+        return np.sum(values, axis=0), np.concatenate(slopes, axis=1)
+
+    def start(self, normal: np.ndarray) -> np.ndarray:
+        """θ so many standard deviations from the centre of the prior."""
+        parts = self.parts(normal)
+        starts = [b.prior.start(parts[b.name], self.d) for b in self.blocks]
+        return np.concatenate(starts, axis=-1)
+
+    def rescaled(self, theta: np.ndarray, ratio: float, offset: float) -> np.ndarray:
+        """θ after y became ratio·y + offset."""
+        parts = self.parts(theta)
+        moved = [
+            b.transform.rescaled(parts[b.name], ratio, offset, b.power) for b in self.blocks
+        ]
+        return np.concatenate(moved, axis=-1)
+
+    def hyperparameters(self, theta: Thetas) -> Hyperparameters:
+        """The sets that θ stands for."""
+        values = self.values(theta)
+        values |= {b.name: values[b.name][:, 0] for b in self.blocks if b.name != "lengthscale"}
+        return Hyperparameters(**values)
+
+
+Values = ArrayLike | Sequence[float] | Sequence[Sequence[float]]
+_LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "noise": -float(np.finfo(float).tiny)}
+
+
+class Hyperparameters:
+    """M sets: length scales (M, d), output scale, noise (both variances) and mean, each (M,).
+
+    A kernel's own hyperparameters, (M,) each, are given by name: `rough`, from 0 to 1, is the share
+    of Matérn-5/2 in the kernel `mixed`.
+
+    >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0])
+    Hyperparameters(1 set of 2 length scales)
+    """
+
+    def __init__(
+        self, lengthscale: Values, outputscale: Values, noise: Values, mean: Values, **own: Values
+    ) -> None:
+        given: dict[str, Any] = {
+            "lengthscale": lengthscale,
+            "outputscale": outputscale,
+            "noise": noise,
+            "mean": mean,
+            **own,
+        }
+        checked = {name: np.array(value, dtype=np.float64) for name, value in given.items()}
+        for name, value in checked.items():
+            self._check(name, value, np.atleast_1d(checked["lengthscale"]).shape[0])
+        self.lengthscale: Float[np.ndarray, "M d"] = checked.pop("lengthscale")
+        self.outputscale: Float[np.ndarray, " M"] = checked.pop("outputscale")
+        self.noise: Float[np.ndarray, " M"] = checked.pop("noise")
+        self.mean: Float[np.ndarray, " M"] = checked.pop("mean")
+        self.own: Mapping[str, Float[np.ndarray, " M"]] = MappingProxyType(checked)
+
+    @staticmethod
+    def _check(name: str, value: np.ndarray, sets: int) -> None:
+        axes = 2 if name == "lengthscale" else 1
+        if value.ndim != axes or value.shape[0] != sets or value.size == 0:
+            wanted = "(M, d)" if axes == 2 else f"(M,) = ({sets},)"
+            raise ValueError(f"{name} must have shape {wanted}, not {value.shape}")
+        if name == "rough" and not np.all((value >= 0) & (value <= 1)):
+            raise ValueError(f"rough must be from 0 to 1, not {value.tolist()}")
+        if not np.all(np.isfinite(value)) or np.any(value <= _LOWEST.get(name, -np.inf)):
+            kind = "finite and positive" if name in _LOWEST else "finite"
+            kind += " (or zero)" if name == "noise" else ""
+            raise ValueError(f"{name} must be {kind}, not {value.tolist()}")
+
+    @property
+    def sets(self) -> int:
+        """M, the number of sets."""
+        return len(self.outputscale)
+
+    @property
+    def parameters(self) -> int:
+        """d, the number of length scales of a set."""
+        return self.lengthscale.shape[1]
+
+    def values(self) -> dict[str, np.ndarray]:
+        """All of them by name."""
+        named = ("lengthscale", "outputscale", "noise", "mean")
+        return {name: getattr(self, name) for name in named} | dict(self.own)
+
+    def flipped(self) -> Hyperparameters:
+        """Those of −f: the mean changes its sign, nothing else does."""
+        return Hyperparameters(**self.values() | {"mean": -self.mean})
+
+    def __repr__(self) -> str:
+        sets = "1 set" if self.sets == 1 else f"{self.sets} sets"
+        return f"Hyperparameters({sets} of {self.parameters} length scales)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Hyperparameters):
+            return NotImplemented
+        mine, theirs = self.values(), other.values()
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(mine[name], theirs[name]) for name in mine
+        )
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,64 @@
+"""The protocol of inference: from a sample and what was found before to hyperparameter sets.
+
+Each way of inference keeps a state of its own between updates (warm chains, the last mode). The
+state makes the next update cheap, never right: starting anew gives as good an answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.likelihood import Sample
+from optpair.gp.process import Process
+from optpair.streams import Stream
+
+
+class Found(NamedTuple):
+    """What an update has found."""
+
+    state: Any
+    mixing: Any = None
+    """How the chains mixed, where there are chains."""
+
+
+class Inference(Protocol):
+    """A way to find hyperparameters."""
+
+    @property
+    def standardises(self) -> bool:
+        """Whether values are standardised first; known hyperparameters have units already."""
+        ...
+
+    @property
+    def sets(self) -> int:
+        """M, the number of sets."""
+        ...
+
+    def update(
+        self, stream: Stream, state: Any, sample: Sample, process: Process, new: int
+    ) -> Found:
+        """A state for this sample, of which `new` values came since the last; None starts anew."""
+        ...
+
+    def rescaled(self, state: Any, ratio: float, offset: float, process: Process) -> Any:
+        """The state after y became ratio·y + offset; None where that is too far to follow."""
+        ...
+
+    def hyperparameters(self, state: Any, process: Process) -> Hyperparameters:
+        """The sets that a step uses."""
+        ...
+
+    def wider(
+        self, stream: Stream, state: Any, sample: Sample, process: Process
+    ) -> Hyperparameters | None:
+        """More sets, for the ends of an answer's interval; None where there are no more."""
+        ...
+
+    def to_json(self, state: Any) -> Any:
+        """A state as a JSON document."""
+        ...
+
+    def from_json(self, document: Any, process: Process) -> Any:
+        """The state that a document holds; ValueError, KeyError or TypeError where it is none."""
+        ...

@@ -1,0 +1,32 @@
+"""Kernels: `RBF`, `Matern52`, `Mixed`, and those that you write."""
+
+from __future__ import annotations
+
+from optpair.gp.kernels.base import Columns, Covariance, Frequencies, Kernel
+from optpair.gp.kernels.radial import RBF, Matern52, Mixed, Radial
+
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (RBF(), Matern52(), Mixed())}
+"""The kernels that have a name."""
+
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "Columns",
+    "Covariance",
+    "Frequencies",
+    "Kernel",
+    "Matern52",
+    "Mixed",
+    "Radial",
+    "as_kernel",
+]
+
+
+def as_kernel(given: object) -> Kernel:
+    """A kernel from its name or from itself, or an error that lists the names."""
+    if isinstance(given, Kernel):
+        return given
+    if isinstance(given, str) and given in KERNELS:
+        return KERNELS[given]
+    kind = ValueError if isinstance(given, str) else TypeError
+    raise kind(f"kernel must be one of {', '.join(KERNELS)}, or a Kernel, not {given!r}")

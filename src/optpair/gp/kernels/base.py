@@ -1,0 +1,140 @@
+"""Kernels as objects: covariances of a GP's values and derivatives, and what they pull back.
+
+A kernel is a name, a table of its hyperparameters, and three things that it can be bound to: the
+pairs of some data (to infer hyperparameters), hyperparameter sets (to condition and to look), and
+random numbers (to draw from its spectral density). Whatever depends on a point x has a forward pass
+and `pull`, its vector–Jacobian product.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from optpair.gp.hyperparameters import Block, Hyperparameters
+
+Columns = tuple[int, ...]
+"""The parameter that each column of the cube belongs to."""
+Points = Num[np.ndarray, "*sets q D"]
+"""Points that all sets share, (q, D), or points of each set, (M, q, D)."""
+
+
+class Between(Protocol):
+    """Covariances between two lots of points under M sets, and their derivatives in the first."""
+
+    K: Num[np.ndarray, "M q n"]
+
+    def pull(self, by_K: Num[np.ndarray, "M q n"]) -> Num[np.ndarray, "M q D"]:
+        """Σ by_K · ∂K/∂x of each set."""
+        ...
+
+
+class Jets(Protocol):
+    """Covariances of f(x) with f and its derivatives at given points, and derivatives in x."""
+
+    rows: Float[np.ndarray, "M P J q"]
+
+    def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
+        """Σ by_rows · ∂rows/∂x of each set, over all given points."""
+        ...
+
+
+class Frequencies(NamedTuple):
+    """Random numbers that frequencies are made of, F for each of M sets.
+
+    Directions are orthogonal, D at a time, and there is one level in each of F equal parts of
+    [0, 1]: half as many then approximate a kernel as well as independent draws do.
+    """
+
+    direction: Float[np.ndarray, "M F D"]  # of unit length
+    level: Float[np.ndarray, "M F"]  # of the distribution of the length
+    coin: Float[np.ndarray, "M F"]  # uniform
+
+    @classmethod
+    def of(cls, rng: np.random.Generator, sets: int, count: int, dimensions: int) -> Frequencies:
+        """Draw them."""
+        blocks = -(-count // dimensions)
+        normal = rng.standard_normal((sets, blocks, dimensions, dimensions))
+        turned = np.linalg.qr(normal)[0].reshape(sets, -1, dimensions)[:, :count]
+        places = rng.permuted(np.tile(np.arange(count), (sets, 1)), axis=1)
+        level = (places + rng.uniform(size=(sets, count))) / count
+        return cls(turned, level, rng.uniform(size=(sets, count)))
+
+
+class Covariance(Protocol):
+    """A kernel bound to M hyperparameter sets."""
+
+    scale: Num[np.ndarray, "M D"]
+    """The length scale of each column: the unit in which derivatives are taken."""
+    outputscale: Num[np.ndarray, " M"]
+
+    def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
+        """var f(x)."""
+        ...
+
+    def between(self, X: Points, Y: Points) -> Between:
+        """cov(f(x), f(y))."""
+        ...
+
+    def jets(self, star: Float[np.ndarray, "M P D"], X: Points, order: int) -> Jets:
+        """cov of f(x) with f, g and h at each x*, up to `order` (0, 1 or 2) derivatives."""
+        ...
+
+    def jet_variance(self, order: int) -> Float[np.ndarray, "M J J"]:
+        """Prior covariance of (f, g, h) at one point, the same everywhere."""
+        ...
+
+    def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
+        """Draws from the spectral density, in radians per unit of x."""
+        ...
+
+    def single(self) -> Covariance:
+        """The same in single precision, with unit output scale: to compare points by."""
+        ...
+
+    def of_sets(self, chosen: slice | np.ndarray) -> Covariance:
+        """Of some of the sets."""
+        ...
+
+
+class PairwiseFit(Protocol):
+    """Covariances of pairs of data under B sets, without noise."""
+
+    diagonal: Float[np.ndarray, " B"]
+    pairs: Float[np.ndarray, "B p"]
+
+    def pull(
+        self, by_pairs: Float[np.ndarray, "B p"], by_diagonal: Float[np.ndarray, " B"]
+    ) -> dict[str, Float[np.ndarray, "B _"]]:
+        """Derivatives by the value of each hyperparameter, by name."""
+        ...
+
+
+class Pairwise(Protocol):
+    """A kernel bound to data: what is the same for all hyperparameters is computed once."""
+
+    def fit(self, values: Mapping[str, Float[np.ndarray, "B _"]]) -> PairwiseFit:
+        """Under the hyperparameters `values`, by name."""
+        ...
+
+
+class Kernel(ABC):
+    """A covariance function with hyperparameters of its own."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def blocks(self) -> tuple[Block, ...]:
+        """The kernel's hyperparameters beside length scale, output scale, noise and mean."""
+
+    @abstractmethod
+    def bind(self, hypers: Hyperparameters, columns: Columns) -> Covariance:
+        """The covariance under some hyperparameter sets."""
+
+    @abstractmethod
+    def pairwise(self, X: Float[np.ndarray, "n D"], columns: Columns) -> Pairwise:
+        """The covariance at some data."""

@@ -1,0 +1,391 @@
+"""Radial ARD kernels: covariances that depend on a scaled distance alone.
+
+    r² = Σ_k (x_k − x'_k)² / ℓ_k²,    k(x, x') = a h(r²)
+
+| name       | h(r²)                           | spectral density of x/ℓ              |
+|------------|---------------------------------|--------------------------------------|
+| `rbf`      | exp(−r²/2)                      | standard normal                      |
+| `matern52` | (1 + √5 r + 5r²/3) exp(−√5 r)   | multivariate Student-t, 5 d.o.f.     |
+| `mixed`    | (1 − ρ) `rbf` + ρ `matern52`    | one of the two, the latter by ρ      |
+
+How smooth an objective is decides how far its values can be foretold, and is seldom known: in
+`mixed` the share ρ that is rough is a hyperparameter like the others, and the data say.
+
+Derivatives are taken in units of the length scale, so that all of them have the units of f:
+
+    g_k = ℓ_k ∂f/∂x_k,    h_k = ℓ_k² ∂²f/∂x_k²
+
+With δ_k = (x_k − x*_k)/ℓ_k, the covariances of f(x) with those at x* are
+
+    (D1)  cov(f(x), f(x*)) = a h(r²)
+    (D2)  cov(f(x), g_k)   = −2 a h′(r²) δ_k
+    (D3)  cov(f(x), h_k)   = a (4 h″(r²) δ_k² + 2 h′(r²))
+
+and at one and the same point, where odd derivatives of the kernel are zero,
+
+    (D4)  var f = a,   cov(f, h_k) = 2 a h′(0),   cov(g_k, g_l) = −2 a h′(0) [k = l],
+          cov(h_k, h_l) = 4 a h″(0) (1 + 2 [k = l])
+
+Everything is written in r², in which Matérn-5/2 is twice differentiable at 0: h′(0) = −5/6 and
+h″(0) = 25/12. h‴ is infinite there, but enters only times δ³, which is zero faster.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float, Num
+from scipy.special import expit, fdtri, gammaincinv, logit
+
+from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
+from optpair.gp.kernels.base import Columns, Frequencies, Kernel, Points
+from optpair.gp.priors import Normal
+
+SQRT5 = 5.0**0.5
+Reals = Num[np.ndarray, "..."]
+Own = Mapping[str, Reals]
+
+
+class Radial(Kernel):
+    """A kernel h(r²): subclasses say what h and its derivatives are.
+
+    `own` are the kernel's hyperparameters by name, shaped to broadcast against r².
+    """
+
+    @abstractmethod
+    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
+        """h, h′, … up to the derivative `order` in r², at most 3; h‴ is taken as 0 at 0."""
+
+    def by_own(self, r2: Reals, own: Own) -> dict[str, Reals]:
+        """The derivative of h by each of the kernel's own hyperparameters."""
+        return {}
+
+    @abstractmethod
+    def quantile(self, level: Reals, dimensions: int) -> Reals:
+        """Lengths of frequencies, in units of 1/ℓ: the inverse of their distribution function."""
+
+    def lengths(self, draws: Frequencies, own: Own) -> Float[np.ndarray, "M F"]:
+        """Lengths of frequencies drawn from the spectral density."""
+        return _lengths(self, draws)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """No hyperparameters of its own."""
+        return ()
+
+    def bind(self, hypers: Hyperparameters, columns: Columns) -> RadialCovariance:
+        """The covariance under some hyperparameter sets."""
+        names = [block.name for block in self.blocks()]
+        missing = [name for name in names if name not in hypers.own]
+        if missing:
+            raise ValueError(f"the kernel {self!r} needs hyperparameters called {missing}")
+        scale = hypers.lengthscale[:, np.asarray(columns, dtype=int)]
+        own = {name: hypers.own[name] for name in names}
+        return RadialCovariance(self, scale, hypers.outputscale, own)
+
+    def pairwise(self, X: Float[np.ndarray, "n D"], columns: Columns) -> RadialPairs:
+        """The covariance at some data."""
+        return RadialPairs.of(self, X, columns)
+
+
+@dataclass(frozen=True)
+class RBF(Radial):
+    """exp(−r²/2): infinitely smooth."""
+
+    name: ClassVar[str] = "rbf"
+
+    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
+        """h, h′, … up to `order`."""
+        h = np.exp(r2 * -0.5)
+        return tuple(h * factor for factor in (1.0, -0.5, 0.25, -0.125)[: order + 1])
+
+    def quantile(self, level: Reals, dimensions: int) -> Reals:
+        """Of √χ², with D degrees of freedom."""
+        return np.sqrt(2 * gammaincinv(dimensions / 2, level))
+
+
+@dataclass(frozen=True)
+class Matern52(Radial):
+    """(1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable."""
+
+    name: ClassVar[str] = "matern52"
+
+    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
+        """h, h′, … up to `order`."""
+        r = np.sqrt(r2)
+        r *= SQRT5
+        e = np.exp(-r)
+        found = [(1 + r * (1 + r * (1 / 3))) * e]
+        if order >= 1:
+            found.append((1 + r) * e * (-5 / 6))
+        if order >= 2:
+            found.append(e * (25 / 12))
+        if order >= 3:
+            found.append(np.divide(e * (-125 / 24), r, out=np.zeros_like(r), where=r > 0))
+        return tuple(found)
+
+    def quantile(self, level: Reals, dimensions: int) -> Reals:
+        """Of √(D F), F of D and 5 degrees of freedom: the length of a Student-t vector."""
+        return np.sqrt(dimensions * fdtri(dimensions, 5, level))
+
+
+@dataclass(frozen=True)
+class Mixed(Radial):
+    """(1 − ρ) RBF + ρ Matérn-5/2, with the rough share ρ inferred.
+
+    log(ρ/(1 − ρ)) ~ N(0, spread²): as likely smooth as rough, and more often than not nearly one
+    of the two.
+    """
+
+    name: ClassVar[str] = "mixed"
+    spread: float = 4.0
+    _smooth: RBF = field(default=RBF(), init=False, repr=False)
+    _rough: Matern52 = field(default=Matern52(), init=False, repr=False)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The rough share ρ."""
+        return (Block("rough", 1, Logit(self.spread), Normal()),)
+
+    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
+        """h, h′, … up to `order`."""
+        smooth, rough = self._smooth.terms(r2, {}, order), self._rough.terms(r2, {}, order)
+        share = own["rough"]
+        return tuple(s + share * (r - s) for s, r in zip(smooth, rough, strict=True))
+
+    def by_own(self, r2: Reals, own: Own) -> dict[str, Reals]:
+        """By ρ."""
+        (smooth,), (rough,) = self._smooth.terms(r2, {}, 0), self._rough.terms(r2, {}, 0)
+        return {"rough": rough - smooth}
+
+    def quantile(self, level: Reals, dimensions: int) -> Reals:
+        """There is one for each of the two: see `lengths`."""
+        raise NotImplementedError
+
+    def lengths(self, draws: Frequencies, own: Own) -> Float[np.ndarray, "M F"]:
+        """A uniform number below ρ makes a frequency one of Matérn's."""
+        rough = draws.coin < own["rough"][:, None]
+        smooth = self._smooth.lengths(draws, {})
+        return np.where(rough, self._rough.lengths(draws, {}), smooth)
+
+
+_LOG_ODDS = np.linspace(-20.0, 20.0, 2001)
+
+
+@lru_cache(maxsize=64)
+def _log_lengths(kernel: Radial, dimensions: int) -> Float[np.ndarray, " G"]:
+    """log quantiles at levels of these log odds: a table, as exact ones take a microsecond each."""
+    return np.log(kernel.quantile(expit(_LOG_ODDS), dimensions))
+
+
+def _lengths(kernel: Radial, draws: Frequencies) -> Float[np.ndarray, "M F"]:
+    table = _log_lengths(kernel, draws.direction.shape[-1])
+    return np.exp(np.interp(logit(draws.level), _LOG_ODDS, table))
+
+
+def squared_distance(Z: Reals, Y: Reals) -> Reals:
+    """r² between scaled points (..., q, D) and (..., n, D), by one matrix product, never negative."""
+    r2 = Z @ np.swapaxes(Y, -1, -2)
+    r2 *= -2
+    r2 += np.sum(Z * Z, -1)[..., :, None]
+    r2 += np.sum(Y * Y, -1)[..., None, :]
+    return np.maximum(r2, 0, out=r2)
+
+
+@dataclass(frozen=True)
+class RadialCovariance:
+    """A radial kernel under M sets."""
+
+    kernel: Radial
+    scale: Num[np.ndarray, "M D"]
+    outputscale: Num[np.ndarray, " M"]
+    own: Mapping[str, Num[np.ndarray, " M"]]
+
+    def shaped(self, axes: int) -> Own:
+        """The kernel's own hyperparameters, to broadcast against arrays of so many axes."""
+        return {name: v.reshape(v.shape + (1,) * (axes - 1)) for name, v in self.own.items()}
+
+    def scaled(self, X: Points) -> Num[np.ndarray, "M q D"]:
+        """Points in length scales, from the centre of the cube: r² then loses little to round-off."""
+        return (X - 0.5) / self.scale[:, None, :]
+
+    def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
+        """var f(x) = a."""
+        return np.broadcast_to(self.outputscale[:, None], (len(self.outputscale), X.shape[-2]))
+
+    def between(self, X: Points, Y: Points) -> RadialBetween:
+        """cov(f(x), f(y)) = a h(r²)."""
+        Z, W = self.scaled(X), self.scaled(Y)
+        r2 = squared_distance(Z, W)
+        (h,) = self.kernel.terms(r2, self.shaped(3), 0)
+        h *= self.outputscale[:, None, None]
+        return RadialBetween(self, Z, W, r2, h)
+
+    def jets(self, star: Float[np.ndarray, "M P D"], X: Points, order: int) -> RadialJets:
+        """cov of f(x) with f, g and h at each x*: (D1) to (D3)."""
+        return RadialJets.of(self, star, X, order)
+
+    def jet_variance(self, order: int) -> Float[np.ndarray, "M J J"]:
+        """Prior covariance of (f, g, h) at one point (D4)."""
+        M, D = self.scale.shape
+        zero = np.zeros((M, 1, 1))
+        h, first, second = self.kernel.terms(zero, self.shaped(3), 2)
+        V = np.zeros((M, 1 + order * D, 1 + order * D))
+        slopes, bends = slice(1, 1 + D), slice(1 + D, 1 + 2 * D)
+        V[:, :1, :1] = h
+        if order >= 1:
+            V[:, slopes, slopes] = -2 * first * np.eye(D)
+        if order >= 2:
+            V[:, :1, bends] = 2 * first
+            V[:, bends, :1] = 2 * first
+            V[:, bends, bends] = 4 * second * (1 + 2 * np.eye(D))
+        return self.outputscale[:, None, None] * V
+
+    def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
+        """Draws from the spectral density, in radians per unit of x."""
+        lengths = self.kernel.lengths(draws, self.own)
+        return draws.direction * lengths[..., None] / self.scale[:, None, :]
+
+    def single(self) -> RadialCovariance:
+        """In single precision, with unit output scale."""
+        own = {name: value.astype(np.float32) for name, value in self.own.items()}
+        ones = np.ones(len(self.outputscale), np.float32)
+        return replace(self, scale=self.scale.astype(np.float32), outputscale=ones, own=own)
+
+    def of_sets(self, chosen: slice | np.ndarray) -> RadialCovariance:
+        """Of some of the sets."""
+        own = {name: value[chosen] for name, value in self.own.items()}
+        return RadialCovariance(self.kernel, self.scale[chosen], self.outputscale[chosen], own)
+
+
+@dataclass(frozen=True)
+class RadialBetween:
+    """K between scaled points Z (q) and W (n)."""
+
+    covariance: RadialCovariance
+    Z: Num[np.ndarray, "M q D"]
+    W: Num[np.ndarray, "M n D"]
+    r2: Num[np.ndarray, "M q n"]
+    K: Num[np.ndarray, "M q n"]
+
+    def pull(self, by_K: Num[np.ndarray, "M q n"]) -> Num[np.ndarray, "M q D"]:
+        """Σ by_K ∂K/∂x, ∂K/∂x_k = 2 a h′ (z_k − w_k)/ℓ_k."""
+        c = self.covariance
+        _, bend = c.kernel.terms(self.r2, c.shaped(3), 1)
+        bend *= by_K
+        moved = self.Z * np.sum(bend, -1, keepdims=True) - bend @ self.W
+        return moved * (2 * c.outputscale[:, None, None] / c.scale[:, None, :])
+
+
+@dataclass(frozen=True)
+class RadialJets:
+    """cov of f(x) with (f, g, h) at x*; axes (set, star, coordinate or row, x)."""
+
+    covariance: RadialCovariance
+    delta: Float[np.ndarray, "M P D q"]
+    r2: Float[np.ndarray, "M P 1 q"]
+    order: int
+    rows: Float[np.ndarray, "M P J q"]
+
+    @classmethod
+    def of(
+        cls, covariance: RadialCovariance, star: Float[np.ndarray, "M P D"], X: Points, order: int
+    ) -> RadialJets:
+        """X is shared, (q, D), or each star has points of its own, (M, P, q, D)."""
+        at = X if X.ndim == 4 else X[..., None, :, :]
+        delta = (at - star[:, :, None]) / covariance.scale[:, None, None]
+        delta = np.ascontiguousarray(np.swapaxes(delta, -1, -2))
+        square = delta * delta
+        r2 = np.sum(square, -2, keepdims=True)
+        terms = covariance.kernel.terms(r2, covariance.shaped(4), order)
+        rows = np.empty((*delta.shape[:2], 1 + order * delta.shape[2], delta.shape[3]))
+        D = delta.shape[2]
+        rows[:, :, :1] = terms[0]  # (D1)
+        if order >= 1:
+            np.multiply(delta, -2 * terms[1], out=rows[:, :, 1 : 1 + D])  # (D2)
+        if order >= 2:
+            rows[:, :, 1 + D :] = 4 * terms[2] * square + 2 * terms[1]  # (D3)
+        rows *= covariance.outputscale[:, None, None, None]
+        return cls(covariance, delta, r2, order, rows)
+
+    @cached_property
+    def _terms(self) -> tuple[Reals, ...]:
+        c = self.covariance
+        return c.kernel.terms(self.r2, c.shaped(4), self.order + 1)
+
+    def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
+        """Σ by_rows ∂rows/∂x, over all stars."""
+        c, delta, D = self.covariance, self.delta, self.delta.shape[2]
+        terms = self._terms
+        along = 2 * terms[1] * by_rows[:, :, :1]
+        if self.order >= 1:
+            slopes = by_rows[:, :, 1 : 1 + D]
+            along -= 4 * terms[2] * np.sum(slopes * delta, 2, keepdims=True)
+        if self.order >= 2:
+            bends = by_rows[:, :, 1 + D :]
+            along += 8 * terms[3] * np.sum(bends * delta * delta, 2, keepdims=True)
+            along += 4 * terms[2] * np.sum(bends, 2, keepdims=True)
+        moved = along * delta
+        if self.order >= 1:
+            moved -= 2 * terms[1] * slopes
+        if self.order >= 2:
+            moved += 8 * terms[2] * delta * bends
+        total = np.sum(moved, 1)  # over stars: (M, D, q)
+        return np.swapaxes(total, 1, 2) * (c.outputscale[:, None, None] / c.scale[:, None, :])
+
+
+@dataclass(frozen=True)
+class RadialPairs:
+    """Squared distances of all pairs of data, parameter by parameter."""
+
+    kernel: Radial
+    squares: Float[np.ndarray, "d p"]
+
+    @classmethod
+    def of(cls, kernel: Radial, X: Float[np.ndarray, "n D"], columns: Columns) -> RadialPairs:
+        """Pairs are in the order of `numpy.triu_indices(n, 1)`."""
+        first, second = np.triu_indices(len(X), 1)
+        apart = (X[first] - X[second]) ** 2
+        owner = np.asarray(columns)
+        parts = [apart[:, owner == k].sum(axis=1) for k in range(max(columns) + 1)]
+        return cls(kernel, np.stack(parts))
+
+    def fit(self, values: Mapping[str, Float[np.ndarray, "B _"]]) -> RadialPairsFit:
+        """Under the hyperparameters `values`, by name."""
+        inverse_square = values["lengthscale"] ** -2
+        own = {block.name: values[block.name] for block in self.kernel.blocks()}
+        r2 = inverse_square @ self.squares
+        h, bend = self.kernel.terms(r2, own, 1)
+        a = values["outputscale"]
+        return RadialPairsFit(self, values, own, r2, h, bend, a[:, 0], a * h)
+
+
+@dataclass(frozen=True)
+class RadialPairsFit:
+    """Covariances of all pairs of data under B sets."""
+
+    of: RadialPairs
+    values: Mapping[str, Float[np.ndarray, "B _"]]
+    own: Own
+    r2: Float[np.ndarray, "B p"]
+    h: Float[np.ndarray, "B p"]
+    bend: Float[np.ndarray, "B p"]
+    diagonal: Float[np.ndarray, " B"]
+    pairs: Float[np.ndarray, "B p"]
+
+    def pull(
+        self, by_pairs: Float[np.ndarray, "B p"], by_diagonal: Float[np.ndarray, " B"]
+    ) -> dict[str, Any]:
+        """Derivatives by the value of each hyperparameter, by name."""
+        a, lengths = self.values["outputscale"], self.values["lengthscale"]
+        by_square = (by_pairs * self.bend) @ self.of.squares.T  # of 1/ℓ², over a
+        found = {
+            "lengthscale": -2 * a * by_square / lengths**3,
+            "outputscale": (np.sum(by_pairs * self.h, axis=1) + by_diagonal)[:, None],
+        }
+        for name, slope in self.of.kernel.by_own(self.r2, self.own).items():
+            found[name] = a * np.sum(by_pairs * slope, axis=1, keepdims=True)
+        return found

@@ -1,0 +1,40 @@
+"""Gaussian processes before data: a kernel, priors over its hyperparameters, and whose columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from optpair.gp.hyperparameters import Block, Exp, Table, Times
+from optpair.gp.kernels import Columns, Kernel, Matern52
+from optpair.gp.priors import Normal, Prior
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a GP is before it has seen data."""
+
+    columns: Columns
+    """The parameter that each column of the cube belongs to, and whose length scale it has."""
+    kernel: Kernel = field(default_factory=Matern52)
+    prior: Prior = field(default_factory=Prior)
+
+    @property
+    def d(self) -> int:
+        """The number of parameters, each with a length scale."""
+        return max(self.columns) + 1
+
+    @cached_property
+    def table(self) -> Table:
+        """All hyperparameters, in the order in which θ holds them."""
+        prior = self.prior
+        return Table(
+            (
+                Block("lengthscale", self.d, Exp(), prior.lengthscale),
+                Block("outputscale", 1, Exp(), prior.outputscale, power=2),
+                Block("noise", 1, Exp(prior.noise_floor), prior.noise, power=2),
+                Block("mean", 1, Times(prior.mean_scale), Normal(), power=1),
+                *self.kernel.blocks(),
+            ),
+            self.d,
+        )

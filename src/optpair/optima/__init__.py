@@ -1,0 +1,6 @@
+"""Optima of sample paths: `sample(posterior, 8)` draws optimal pairs (x*, f*)."""
+
+from optpair.optima.base import Goal, Optima
+from optpair.optima.single import Best, sample
+
+__all__ = ["Best", "Goal", "Optima", "sample"]

@@ -1,0 +1,70 @@
+"""Optima of joint sample paths, and the goals that say what an optimum is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from optpair.cube.candidates import Screening
+from optpair.cube.region import Region
+from optpair.gp.paths import Paths
+
+
+@dataclass(frozen=True)
+class Optima:
+    """P optima of each of M sets; each is R points with O outcomes.
+
+    With one objective and no constraint R = O = 1, and an optimum is the pair (x*, f*).
+    """
+
+    x: Float[np.ndarray, "M P R D"]
+    f: Float[np.ndarray, "M P R O"]
+    mask: Bool[np.ndarray, "M P R"]
+    """Which of the R points are there: sets of points may have different sizes."""
+    log_weight: Float[np.ndarray, "M P"]
+    """What is believed beforehand of each optimum; zero means alike."""
+
+    @classmethod
+    def pairs(cls, x: Float[np.ndarray, "M P D"], f: Float[np.ndarray, "M P"]) -> Optima:
+        """Optimal pairs: one point and one value each."""
+        x, f = np.asarray(x, dtype=np.float64), np.asarray(f, dtype=np.float64)
+        there = np.ones((*f.shape, 1), dtype=bool)
+        return cls(x[:, :, None], f[:, :, None, None], there, np.zeros(f.shape))
+
+    @property
+    def star(self) -> Float[np.ndarray, "M P D"]:
+        """x* of optimal pairs."""
+        return self.x[:, :, 0]
+
+    @property
+    def best(self) -> Float[np.ndarray, "M P"]:
+        """f* of optimal pairs."""
+        return self.f[:, :, 0, 0]
+
+    @property
+    def weights(self) -> Float[np.ndarray, "M P"]:
+        """The share of each optimum in an average over all: sets alike, one in all."""
+        relative = np.exp(self.log_weight - self.log_weight.max(1, keepdims=True))
+        return relative / (relative.sum(1, keepdims=True) * len(relative))
+
+    def __repr__(self) -> str:
+        M, P, R, D = self.x.shape
+        return f"Optima({M} sets of {P}, {R} point(s) each in {D}-D, {self.f.shape[3]} outcome(s))"
+
+
+class Goal(Protocol):
+    """What an optimum of joint paths is."""
+
+    def optima(
+        self,
+        paths: tuple[Paths, ...],
+        region: Region,
+        screening: Screening,
+        anchors: Float[np.ndarray, "A D"],
+        steps: int,
+    ) -> Optima:
+        """The optimum of each joint path in a region."""
+        ...

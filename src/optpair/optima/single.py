@@ -1,0 +1,143 @@
+"""Optimal pairs (x*, f*): the argmax and max of posterior sample paths of one objective.
+
+Each path is screened at points that fill the space and at points near the best data, and climbed
+from the best of each kind. Faces of the cube and discrete coordinates are the climber's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, Num
+
+from optpair.cube.candidates import ANCHORS, Screening
+from optpair.cube.climb import ascend, climb
+from optpair.cube.cube import Cube
+from optpair.cube.region import Region
+from optpair.gp import paths as gp_paths
+from optpair.gp.paths import Paths
+from optpair.gp.posterior import Posterior
+from optpair.optima.base import Optima
+from optpair.streams import Stream
+from optpair.threads import engine_work
+
+GROUPS = 2  # places of each kind that a path is climbed from
+NEAR_ENOUGH = 1e-4  # of the cube: where climbs in single precision end
+ENDING, ENDING_RADIUS = 10, 1e-2  # steps in double precision, and the first one's size
+FINAL = 1e-7  # of the cube: where those end
+
+
+@dataclass(frozen=True)
+class PathRows:
+    """Sample paths as a landscape: `each` consecutive rows belong to one path."""
+
+    paths: Paths
+    each: int
+
+    def values(
+        self, X: Num[np.ndarray, "r D"], rows: Int[np.ndarray, " r"]
+    ) -> Num[np.ndarray, " r"]:
+        """Values of the rows' own paths."""
+        return self.slopes(X, rows)[0]
+
+    def slopes(
+        self, X: Num[np.ndarray, "r D"], rows: Int[np.ndarray, " r"]
+    ) -> tuple[Num[np.ndarray, " r"], Num[np.ndarray, "r D"]]:
+        """Values and slopes; sets with fewer rows than others are filled up with rows of theirs."""
+        M, P = self.paths.shape
+        owner = rows // self.each
+        of_set, path = owner // P, owner % P
+        counts = np.bincount(of_set, minlength=M)
+        most = int(counts.max())
+        if np.all(counts == most):
+            values, slopes = self.paths.own(X.reshape(M, most, -1), path.reshape(M, most))
+            return values.reshape(-1), slopes.reshape(X.shape)
+        some = np.flatnonzero(counts)
+        first = np.cumsum(counts) - counts
+        place = first[some, None] + np.arange(most) % counts[some, None]
+        values, slopes = self.paths.of_sets(some).own(X[place], path[place])
+        there = np.arange(most) < counts[some, None]
+        return values[there], slopes[there]
+
+
+def _leaders(
+    paths: Paths, sources: Sequence[Num[np.ndarray, "_ D"]]
+) -> Num[np.ndarray, "M P G D"]:
+    """For every path, the best point of each of a few interleaved groups of every source."""
+    even = [X[: len(X) // GROUPS * GROUPS] for X in sources]
+    values = paths.at(np.concatenate(even))
+    found, begin = [], 0
+    for X in even:
+        own = values[..., begin : begin + len(X)].reshape(*values.shape[:2], -1, GROUPS)
+        found.append(X[np.argmax(own, 2) * GROUPS + np.arange(GROUPS)])
+        begin += len(X)
+    return np.concatenate(found, axis=2)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The goal of one objective: the largest value."""
+
+    def optima(
+        self,
+        paths: tuple[Paths, ...],
+        region: Region,
+        screening: Screening,
+        anchors: Float[np.ndarray, "A D"],
+        steps: int,
+    ) -> Optima:
+        """The optimal pair of every path: found in single precision, ended in double."""
+        (objective,) = paths
+        (M, P), D = objective.shape, region.cube.dimensions
+        rough = objective.single()
+        sources = [X.astype(np.float32) for X in screening.points(region, anchors)]
+        starts = _leaders(rough, sources)
+        each = starts.shape[2]
+        x, f = climb(PathRows(rough, each), starts.reshape(-1, D), region, steps, NEAR_ENOUGH)
+        winner = np.argmax(f.reshape(-1, each), -1) + each * np.arange(M * P)
+        x = region.clip(region.cube.snap(x[winner].astype(np.float64)))
+        free = region.cube.continuous
+        x, f = ascend(PathRows(objective, 1), x, region, free, ENDING, ENDING_RADIUS, FINAL)
+        return Optima.pairs(x.reshape(M, P, D), f.reshape(M, P))
+
+
+@engine_work
+def sample(
+    posterior: Posterior,
+    count: int,
+    seed: int = 0,
+    *,
+    cube: Cube | None = None,
+    features: int = 1024,
+    candidates: int = 2048,
+    steps: int = 30,
+) -> Optima:
+    """Draw `count` optimal pairs under each hyperparameter set.
+
+    Args:
+        posterior: what is known of the objective.
+        count: pairs per set, P.
+        seed: the same seed gives the same pairs.
+        cube: its legal points are where the paths live; [0, 1]^d by default.
+        features: random features of a path's prior part.
+        candidates: space-filling points at which each path is screened.
+        steps: steps of a climb.
+
+    >>> from optpair import gp
+    >>> hypers = gp.Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
+    >>> stars = sample(gp.condition(hypers, [[0.2], [0.5]], [0.0, 2.0]), 4)
+    >>> stars.star.shape, stars.best.shape, bool((stars.best > 1.9).all())
+    ((1, 4, 1), (1, 4), True)
+    """
+    for name, given, least in (("count", count, 1), ("candidates", candidates, GROUPS)):
+        if given < least:
+            raise ValueError(f"{name} must be at least {least}, not {given}")
+    cube = Cube.box(posterior.dimensions) if cube is None else cube
+    stream = Stream.of(seed)
+    draws = gp_paths.Draws.of(stream.child(0), posterior, paths=count, features=features)
+    screening = Screening.of(stream.child(1), cube, candidates)
+    paths = gp_paths.draw(draws, posterior)
+    anchors = posterior.best_data(ANCHORS)
+    return Best().optima((paths,), Region.whole(cube), screening, anchors, steps)

@@ -1,0 +1,88 @@
+"""The layout of a space on the unit cube: which columns are whose, and where their levels are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+HOT = float(np.sqrt(0.5))
+"""What a one-hot column holds for the category that is chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Columns of the cube [0,1]^D and the parameters that they stand for.
+
+    A numeric parameter is one column. A category with k choices is k one-hot columns that hold 0 or
+    1/√2, so that two categories are at distance 1, as far as the two ends of a numeric column. A
+    stepped column has levels i = 0, 1, …, last, at
+
+        u = i / last                                         linear
+        u = log(1 + i/offset) / log(1 + last/offset)         log: the integers offset + i
+
+    Columns that are not stepped carry `last = offset = 1`, which nothing reads.
+    """
+
+    last: Float[np.ndarray, " D"]
+    """The index of the last level, at least 1."""
+    offset: Float[np.ndarray, " D"]
+    """The lowest integer of a log column."""
+    log: Bool[np.ndarray, " D"]
+    """Whether the levels are integers on a log scale."""
+    owner: tuple[int, ...]
+    """The index of the parameter that each column belongs to."""
+    stepped: tuple[int, ...]
+    """The columns that are numeric and discrete."""
+    groups: tuple[tuple[int, int], ...]
+    """The first column and the one past the last, of each one-hot group."""
+
+    def __post_init__(self) -> None:
+        for name in ("last", "offset", "log"):
+            if np.shape(getattr(self, name)) != (self.dimensions,):
+                raise ValueError(
+                    f"{name} must have shape ({self.dimensions},), one entry per column, "
+                    f"not {np.shape(getattr(self, name))}"
+                )
+        if sorted(set(self.owner)) != list(range(self.parameters)):
+            raise ValueError(f"owner must use every index from 0, not {self.owner}")
+        if any(not self.numeric[c] for c in self.stepped):
+            raise ValueError(f"stepped {self.stepped} overlaps the one-hot groups {self.groups}")
+
+    @classmethod
+    def box(cls, d: int) -> Layout:
+        """The continuous cube [0,1]^d."""
+        ones = np.ones(d)
+        return cls(ones, ones, np.zeros(d, dtype=bool), tuple(range(d)), (), ())
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns, D."""
+        return len(self.owner)
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters, d."""
+        return max(self.owner, default=-1) + 1
+
+    @cached_property
+    def numeric(self) -> Bool[np.ndarray, " D"]:
+        """Which columns are not one-hot."""
+        mask = np.ones(self.dimensions, dtype=bool)
+        for start, stop in self.groups:
+            mask[start:stop] = False
+        return mask
+
+    @cached_property
+    def continuous(self) -> Bool[np.ndarray, " D"]:
+        """Which columns may take any value in [0,1]."""
+        mask = self.numeric.copy()
+        mask[list(self.stepped)] = False
+        return mask
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether every point of the cube is legal."""
+        return not self.stepped and not self.groups
