@@ -216,9 +216,13 @@ class Hyperparameters:
         named = ("lengthscale", "outputscale", "noise", "mean")
         return {name: getattr(self, name) for name in named} | dict(self.own)
 
-    def flipped(self) -> Hyperparameters:
-        """Those of −f: the mean changes its sign, nothing else does."""
-        return Hyperparameters(**self.values() | {"mean": -self.mean})
+    def times(self, sign: float) -> Hyperparameters:
+        """Those of f, or of −f: the mean changes its sign, nothing else does."""
+        return Hyperparameters(**self.values() | {"mean": sign * self.mean})
+
+    def some(self, chosen: slice) -> Hyperparameters:
+        """Some of the sets."""
+        return Hyperparameters(**{name: value[chosen] for name, value in self.values().items()})
 
     def __repr__(self) -> str:
         sets = "1 set" if self.sets == 1 else f"{self.sets} sets"

@@ -1,46 +1,38 @@
-"""A mixture of normals with equal weights: what M hyperparameter sets say of one value."""
+"""Mixtures of normals with equal weights: what M hyperparameter sets say of q values."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr, ndtri
 
 TINY = float(np.finfo(float).tiny)
+BISECTIONS = 200
+
+Components = Float[np.ndarray, "M q"]
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Means and standard deviations of the components."""
+def moments(
+    means: Components, sds: Components
+) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
+    """Mean and standard deviation, √(mean variance + variance of the means), of any size."""
+    mean = means.mean(0)
+    centred = means - mean
+    largest = np.maximum(np.maximum(sds, np.abs(centred)).max(0), TINY)
+    spread = np.sqrt(((sds / largest) ** 2 + (centred / largest) ** 2).mean(0))
+    return mean, largest * spread
 
-    means: Float[np.ndarray, " M"]
-    sds: Float[np.ndarray, " M"]
 
-    @property
-    def mean(self) -> float:
-        """The mean of the mixture."""
-        return float(np.mean(self.means))
-
-    @property
-    def sd(self) -> float:
-        """The standard deviation: √(mean variance + variance of the means)."""
-        centred = self.means - self.mean
-        largest = float(max(np.max(self.sds), np.max(np.abs(centred)), TINY))
-        return largest * float(
-            np.sqrt(np.mean((self.sds / largest) ** 2 + (centred / largest) ** 2))
-        )
-
-    def quantile(self, probability: float) -> float:
-        """The value below which a share `probability` of the mixture lies, by bisection."""
-        edges = self.means + self.sds * ndtri(probability)
-        low, high = float(edges.min()), float(edges.max())
-        for _ in range(200):
-            middle = low + (high - low) / 2
-            if not low < middle < high:
-                break
-            with np.errstate(over="ignore"):  # infinitely many deviations away is an answer
-                share = np.mean(ndtr((middle - self.means) / np.maximum(self.sds, TINY)))
-            low, high = (middle, high) if share < probability else (low, middle)
-        return low + (high - low) / 2
+def quantile(means: Components, sds: Components, probability: float) -> Float[np.ndarray, " q"]:
+    """The values below which a share `probability` of each mixture lies, by bisection."""
+    edges = means + sds * ndtri(probability)
+    low, high = edges.min(0), edges.max(0)
+    width = np.maximum(sds, TINY)
+    for _ in range(BISECTIONS):
+        middle = low + (high - low) / 2
+        if not np.any((low < middle) & (middle < high)):
+            break
+        with np.errstate(over="ignore"):  # infinitely many deviations away is an answer
+            below = ndtr((middle - means) / width).mean(0) < probability
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(low + (high - low) / 2)

@@ -149,8 +149,8 @@ def test_no_floating_point_warning_escapes() -> None:
 
 
 def test_any_batch_shape() -> None:
-    flat = propagate(MEAN, COVARIANCE, ALL)
     before = MEAN.copy(), COVARIANCE.copy()
+    flat = propagate(MEAN, COVARIANCE, ALL)
     shaped = propagate(MEAN.reshape(2, 4, K), COVARIANCE.reshape(2, 4, K, K), ALL.reshape(2, 4, K))
     for a, b in zip(flat, shaped, strict=True):
         assert b.shape == (2, 4, *a.shape[1:])

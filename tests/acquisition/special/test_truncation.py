@@ -376,6 +376,14 @@ def test_exact_gain_broadcasts():
     np.testing.assert_allclose(gain[1, 2], exact_gain(beta[1], rho2[2:])[0], rtol=1e-13)
 
 
+def test_exact_slope_where_rho2_is_clipped():
+    """The KL term is constant there: what is left is the slope of the moment-matched gain."""
+    beta, one = np.linspace(-9, 3, 25), np.ones(25)
+    _, _, by_rho2 = exact_gain_and_slopes(beta, one)
+    _, _, by_s, by_noise = moment_matched_gain_and_slopes(beta, one, np.zeros(25))
+    np.testing.assert_array_equal(by_rho2, by_s - by_noise)
+
+
 def test_exact_gain_one_by_one_is_all_at_once():
     """Blocks and panels are put together where they belong."""
     rng = np.random.default_rng(7)

@@ -1,4 +1,4 @@
-"""Every default of the engine, in one frozen place."""
+"""Settings: every default of the engine, in one frozen place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from optpair.gp.kernels import Kernel, check_kernel
+from optpair.gp.kernels import Kernel, Matern52, as_kernel
 from optpair.gp.priors import Prior
 
 
@@ -18,8 +18,9 @@ class Settings:
     8
     """
 
-    kernel: Kernel = "matern52"
-    """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two."""
+    kernel: str | Kernel = field(default_factory=Matern52)
+    """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two; or
+    a `Kernel` of your own."""
     sets: int = 12
     """M, the hyperparameter sets averaged over."""
     pairs: int = 8
@@ -38,7 +39,7 @@ class Settings:
     """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from this
     many, and fewer sets are used, at least three: each costs time up to its cube. Pending trials
     and failed ones take rows, too, where sets are counted."""
-    features: int = 512
+    features: int = 256
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None
     """Space-filling points at which the acquisition function is screened. None means 128 where
@@ -51,16 +52,12 @@ class Settings:
     steps: int | None = None
     """Steps of a climb. None means 10 in one dimension, 4 more in each other, and 24 at most."""
     warp: bool = True
-    """Whether values far below the median are compressed (see `optpair.scaling`)."""
-    ahead: bool = True
-    """Whether the next padded size is compiled in the background, while a trial runs."""
+    """Whether values far below the median are compressed (see `optpair.trials.transform`)."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, str):
-            raise TypeError(f"kernel must be a name, like 'matern52', not {self.kernel!r}")
-        check_kernel(self.kernel)
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
         for item in fields(self):
             value = getattr(self, item.name)
             if item.type == "int" or (item.type == "int | None" and value is not None):
@@ -68,9 +65,8 @@ class Settings:
                 object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
-        for name in ("warp", "ahead"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if not isinstance(self.warp, bool):
+            raise TypeError(f"warp must be True or False, not {self.warp!r}")
         if not isinstance(self.prior, Prior):
             raise TypeError(f"prior must be a Prior, not {self.prior!r}")
 

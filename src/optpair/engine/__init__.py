@@ -1,0 +1,1 @@
+"""The engine: from data to the next point, and to answers."""

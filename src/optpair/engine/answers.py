@@ -1,0 +1,182 @@
+"""Answers: what people ask of a model that knows the data.
+
+Everything is to be maximised, on the cube, in raw units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from optpair.acquisition import entry_of
+from optpair.cube.lattice import lattice
+from optpair.engine.model import Memory, Model, mean_at
+from optpair.engine.step import PATHS, SEARCH, Engine, Info
+from optpair.problem.defaults import ACQUISITION
+from optpair.streams import Stream
+from optpair.threads import engine_work
+from optpair.trials.data import Data
+from optpair.trials.estimate import Estimate
+
+MOST_POINTS = 2**14  # at which effects are measured
+
+
+class Answer(NamedTuple):
+    """A point, and what is believed of its noiseless value."""
+
+    x: Float[np.ndarray, " D"]
+    worth: Estimate
+
+
+class Pairs(NamedTuple):
+    """Sampled optimal pairs, and what is still unknown."""
+
+    best: Answer
+    x: Float[np.ndarray, "L D"]
+    f: Float[np.ndarray, " L"]
+    next_gain: float
+    gap: float
+
+
+class Noise(NamedTuple):
+    """The standard deviation of a value's noise, and its share of the variance of the values."""
+
+    std: float
+    share: float | None  # None where all values are the same
+
+
+class Effects(NamedTuple):
+    """Shares of the variance of the predicted value over the whole space, one per parameter.
+
+    first: what a parameter explains on its own. total: together with all its interactions.
+    """
+
+    first: Float[np.ndarray, " d"]
+    total: Float[np.ndarray, " d"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A model that was conditioned once, and everything that can be asked of it."""
+
+    engine: Engine
+    stream: Stream
+    memory: Memory
+    model: Model
+    data: Data
+
+    @cached_property
+    def best_point(self) -> Float[np.ndarray, " D"]:
+        """The argmax of the averaged posterior mean."""
+        return engine_work(self.engine.best)(self.stream.child(SEARCH), self.model)
+
+    @engine_work
+    def recommend(self) -> Answer:
+        """The best predicted point."""
+        x = self.best_point
+        return Answer(x, self.model.objective.estimate(x[None]).row(0))
+
+    @engine_work
+    def tried(self) -> tuple[int, Answer]:
+        """The observation with the best predicted value: its row, and what is believed there."""
+        estimate = self.model.objective.estimate(self.data.X)
+        means = self.model.objective.moments(self.data.X)[0].mean(0)
+        row = int(np.argmax(means))
+        return row, Answer(self.data.X[row], estimate.row(row))
+
+    @engine_work
+    def belief(self) -> Pairs:
+        """Optimal pairs, and what is still unknown about the optimum."""
+        entry = entry_of(ACQUISITION)
+        assert not hasattr(entry, "point")
+        engine, model = self.engine, self.model
+        sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
+        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, entry)
+        assert sampled.optima is not None
+        scaling, best = model.objective.scaling, self.recommend()
+        mean = float(scaling.restore(model.objective.posterior_mean(best.x)))
+        f = scaling.restore(sampled.optima.best.reshape(-1))
+        x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
+        gap = max(float(np.mean(f / 2 - mean / 2)) * 2, 0.0)  # halves cannot overflow
+        return Pairs(best, x, f, max(gain, 0.0), gap)
+
+    @engine_work
+    def predict(self, X: Float[np.ndarray, "q D"]) -> Estimate:
+        """The values at some points."""
+        return self.model.objective.estimate(X)
+
+    def noise(self) -> Noise:
+        """The noise of a value near the optimum, where the scaling compresses nothing."""
+        objective = self.model.objective
+        variance = float(np.mean(objective.posterior.noise))
+        spread = float(np.var(objective.scaling.standardise(self.data.outcome(0).y)))
+        std = float(np.sqrt(variance)) * objective.scaling.scale
+        return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
+
+    @engine_work
+    def effects(self) -> Effects | None:
+        """Which parameters matter to the predicted value, as the model sees values (scaled)."""
+        cube, posterior = self.engine.cube, self.model.objective.posterior
+        return variance_shares(lambda U: mean_at(posterior, cube.spread(U)), cube.parameters)
+
+    @engine_work
+    def nearness(
+        self, X: Float[np.ndarray, "n D"], x: Float[np.ndarray, " D"]
+    ) -> Float[np.ndarray, "n d"]:
+        """How close each point is to the slice through x along each parameter, from 0 to 1.
+
+        That is the prior correlation of the value there with the value at the slice's point that
+        has the same value of the parameter, averaged over the sets.
+        """
+        layout, covariance = self.engine.cube.layout, self.model.objective.posterior.covariance
+        owner = np.asarray(layout.owner)
+        found = np.empty((len(X), layout.parameters))
+        for k in range(layout.parameters):
+            moved = np.where(owner == k, x, X)  # as if the parameter were the slice's
+            K = covariance.between(moved, x[None]).K[..., 0]
+            found[:, k] = (K / covariance.diagonal(x[None])).mean(0)
+        return found
+
+    def past(self, counts: Sequence[int]) -> list[Pairs]:
+        """The belief after each of some numbers of told trials, by today's hyperparameters."""
+        return [self._then(count).belief() for count in counts]
+
+    def _then(self, count: int) -> Answers:
+        then = self.data.first(count)
+        model = engine_work(self.engine.condition)(self.memory, then, Info())
+        return replace(
+            self,
+            stream=self.stream.child(count),
+            model=replace(model, success=self.model.success),
+            data=then,
+        )
+
+
+def variance_shares(
+    function: Callable[[np.ndarray], np.ndarray], parameters: int
+) -> Effects | None:
+    """First-order and total Sobol indices of a function of [0, 1]^d; None where it is constant.
+
+    With A and B two designs and AB_j the first with column j of the second,
+
+        first_j = E[f(B) (f(AB_j) − f(A))] / V,    total_j = E[(f(A) − f(AB_j))²] / 2V
+    """
+    points = 1 << int(np.log2(MOST_POINTS / (parameters + 2)))
+    both = (lattice(2 * parameters, points) + 0.5 / points) % 1.0
+    A, B = both[:, :parameters], both[:, parameters:]
+    mixed = [np.where(np.arange(parameters) == j, B, A) for j in range(parameters)]
+    values = function(np.concatenate([A, B, *mixed])).reshape(parameters + 2, points)
+    centre = values[:2].mean()
+    fA, fB, fAB = values[0] - centre, values[1] - centre, values[2:] - centre
+    variance = float(np.mean(values[:2] ** 2) - centre**2)
+    if not variance > 1e-12 * max(float(np.mean(values**2)), 1e-12):
+        return None
+    first = np.mean(fB * (fAB - fA), axis=1) / variance
+    total = np.mean((fA - fAB) ** 2, axis=1) / (2 * variance)
+    total = np.clip(total, 0.0, 1.0)
+    return Effects(np.clip(first, 0.0, total), total)

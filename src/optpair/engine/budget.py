@@ -1,0 +1,32 @@
+"""Budgets: how much work a step gets, by how much there is to learn from it."""
+
+from __future__ import annotations
+
+from optpair.engine.settings import Settings
+
+CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
+PATH_CANDIDATES = 1024  # half of them in one or two dimensions
+
+
+def screened(settings: Settings, *, optima: bool) -> int:
+    """Space-filling points at which a function is screened, beside sampled optima or without."""
+    return settings.candidates or (CANDIDATES_BESIDE_OPTIMA if optima else CANDIDATES)
+
+
+def paths_screened(settings: Settings, dimensions: int) -> int:
+    """Space-filling points at which sample paths are screened: a plane is soon filled."""
+    fewer = 2 if dimensions <= 2 else 1
+    return settings.path_candidates or PATH_CANDIDATES // fewer
+
+
+def climb_steps(settings: Settings, dimensions: int) -> int:
+    """Steps of a climb: nearly all have arrived after these."""
+    return settings.steps or min(6 + 4 * dimensions, 24)
+
+
+def set_stride(rows: int, sets: int, most: int) -> int:
+    """Every how many-th set is used: many data leave little doubt, and each set costs n³.
+
+    At least three of them stay, or all.
+    """
+    return max(1, min(-(-rows // most), sets // 3))

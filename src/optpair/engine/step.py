@@ -1,0 +1,361 @@
+"""The steps of the method: from data to the next point and to the best predicted one.
+
+Every step is a pure function of a stream, a memory and data. The memory makes the next step cheap
+(warm chains), never what makes it right: an engine that starts cold from the same data gives as
+good an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from optpair.acquisition import Context, Control, Entry, weighted
+from optpair.acquisition.mean import mean
+from optpair.acquisition.weights import Success, fit_success
+from optpair.cube.candidates import ANCHORS, Screening, space_filling
+from optpair.cube.climb import maximise
+from optpair.cube.cube import Cube, among
+from optpair.cube.lattice import lattice
+from optpair.cube.region import Region
+from optpair.engine import budget
+from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
+from optpair.engine.settings import Settings
+from optpair.gp import paths as gp_paths
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.inference import Inference, Mixing
+from optpair.gp.likelihood import Sample
+from optpair.gp.paths import Draws, Paths
+from optpair.gp.posterior import Posterior, check_factor, fit
+from optpair.gp.process import Process
+from optpair.optima.base import Goal, Optima
+from optpair.optima.single import Best
+from optpair.streams import Stream
+from optpair.trials.data import Data, Measured, thinned
+from optpair.trials.transform import Scaling
+
+DESIGN_POINTS = 1024
+OWN = 16  # points of which the safest is taken after failures
+EXPLOIT = 0.1
+SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
+COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
+
+
+@dataclass
+class Info:
+    """How a step was made: what it was for, how it went, and where the time was spent."""
+
+    kind: Literal["design", "exploit", "acquire"] = "design"
+    value: float | None = None  # of the acquisition function (in nats for JES)
+    mixing: Mixing | None = None
+    jitter: float = 0.0  # the largest relative jitter that a factorisation needed
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time one stage."""
+        begin = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+
+class Sampled(NamedTuple):
+    """Posteriors with pending points in them, and the paths and optima that were needed."""
+
+    posteriors: tuple[Posterior, ...]
+    paths: tuple[Paths, ...] | None = None
+    optima: Optima | None = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The whole method for one problem: what is fixed before the first trial."""
+
+    cube: Cube
+    outcomes: tuple[str, ...]
+    settings: Settings
+    acquisition: Entry | Control
+    inference: Inference
+    goal: Goal = field(default_factory=Best)
+
+    @property
+    def process(self) -> Process:
+        """What the model of an outcome is before data."""
+        kernel = self.settings.kernel
+        assert not isinstance(kernel, str)
+        return Process(self.cube.layout.owner, kernel, self.settings.prior)
+
+    @property
+    def region(self) -> Region:
+        """Where optima and queries may be."""
+        return Region.whole(self.cube)
+
+    @property
+    def initial(self) -> int:
+        """Told trials before the model is used."""
+        chosen = self.settings.initial
+        return self.cube.parameters + 1 if chosen is None else chosen
+
+    @property
+    def exploit(self) -> float:
+        """γ: by default 0.1, or 0 where the hyperparameters are known."""
+        if self.settings.exploit is not None:
+            return self.settings.exploit
+        return EXPLOIT if self.inference.standardises else 0.0
+
+    @property
+    def steps(self) -> int:
+        """Steps of a climb."""
+        return budget.climb_steps(self.settings, self.cube.dimensions)
+
+    def suggest(
+        self, stream: Stream, memory: Memory, data: Data, asked: int, design: Stream
+    ) -> tuple[Float[np.ndarray, " D"], Memory, Info]:
+        """The next point to evaluate; `asked` counts the suggestions made before."""
+        info = Info()
+        if isinstance(self.acquisition, Control):
+            return self.acquisition.point(design, self.cube, asked), memory, info
+        if data.told < self.initial:
+            return self.design(design, data, asked), memory, info
+        exploit = stream.child(COIN).draw().uniform() < self.exploit
+        memory = self.update(stream.child(HYPER), memory, data, info)
+        model = self.condition(memory, data, info)
+        if exploit:
+            with info.stage("maximise"):
+                x = self.best(stream.child(SEARCH), model)
+            if not among(x, data.pending, SAME_OPTIMUM):
+                info.kind = "exploit"
+                return x, memory, info
+        info.kind = "acquire"
+        sampled = self.sample(stream.child(PATHS), model, data, info, self.acquisition)
+        with info.stage("maximise"):
+            x, info.value = self.choose(stream.child(SEARCH), sampled, model, self.acquisition)
+        return x, memory, info
+
+    def update(self, stream: Stream, memory: Memory, data: Data, info: Info) -> Memory:
+        """Bring each outcome's hyperparameters, and the scaling they belong to, up to date."""
+        updated = {}
+        for column, name in enumerate(self.outcomes):
+            own = stream.child(column) if column else stream
+            with info.stage("hyperparameters"):
+                updated[name] = self._updated(own, memory.get(name), data.outcome(column), info)
+        return updated
+
+    def _updated(
+        self, stream: Stream, before: OutcomeMemory | None, measured: Measured, info: Info
+    ) -> OutcomeMemory:
+        n, inference = len(measured.y), self.inference
+        if before is not None and n - before.told < self.settings.refresh_every:
+            return before
+        scaling = Scaling()
+        if inference.standardises and n:
+            scaling = Scaling.of(measured.y, self.settings.warp)
+        state = None
+        if before is not None:
+            ratio = before.scaling.scale / scaling.scale
+            offset = (before.scaling.loc - scaling.loc) / scaling.scale
+            state = inference.rescaled(before.state, ratio, offset, self.process)
+        sample = self._thinned(measured, scaling)
+        new = n - (0 if before is None else before.told)
+        found = inference.update(stream, state, sample, self.process, new)
+        info.mixing = found.mixing
+        return OutcomeMemory(n, scaling, found.state)
+
+    def condition(
+        self, memory: Memory, data: Data, info: Info, wider: Stream | None = None
+    ) -> Model:
+        """The posterior of each outcome, and the chance of success where something failed.
+
+        `wider` draws more hyperparameter sets, for the intervals of an answer.
+        """
+        models = []
+        for column, name in enumerate(self.outcomes):
+            measured, known = data.outcome(column), memory[name]
+            rows = len(measured.y) + max(len(data.pending), len(data.failed))
+            sample = self._standardised(measured, known.scaling)
+            with info.stage("condition"):
+                hypers = self.inference.hyperparameters(known.state, self.process)
+                posterior = self._posterior(hypers, sample, rows)
+            more = None
+            if wider is not None:
+                few = self._thinned(measured, known.scaling)
+                more = self.inference.wider(wider.child(column), known.state, few, self.process)
+            wide = None if more is None else self._posterior(more, sample, rows)
+            models.append(OutcomeModel(known.scaling, posterior, wide))
+        worst = float(np.min(models[0].scaling.standardise(data.Y[:, 0]), initial=np.inf))
+        model = Model(tuple(models), self._success(data, info), worst)
+        info.jitter = max(info.jitter, model.jitter)
+        return model
+
+    def _posterior(self, hypers: Hyperparameters, sample: Sample, rows: int) -> Posterior:
+        """Under every set or, of many data, some of them; the given ones are all used."""
+        if self.inference.standardises:
+            stride = budget.set_stride(rows, hypers.sets, self.settings.most_rows)
+            hypers = hypers.some(slice(None, None, stride))
+        process = self.process
+        posterior = fit(hypers, sample, kernel=process.kernel, columns=process.columns)
+        check_factor(posterior)
+        return posterior
+
+    def _success(self, data: Data, info: Info) -> Success | None:
+        if len(data.failed) == 0:
+            return None
+        with info.stage("failures"):
+            columns, most = self.cube.layout.owner, self.settings.most_rows
+            return fit_success(columns, data.X, data.failed, most)
+
+    def sample(
+        self, stream: Stream, model: Model, data: Data, info: Info, entry: Entry
+    ) -> Sampled:
+        """What an acquisition function needs, and posteriors that know what is pending."""
+        if not entry.needs and len(data.pending) == 0:
+            return Sampled(model.posteriors)
+        with info.stage("optima"):
+            paths = tuple(
+                self._paths(stream.child(3 + column) if column else stream.child(0), posterior)
+                for column, posterior in enumerate(model.posteriors)
+            )
+            optima = None
+            if "optima" in entry.needs:
+                optima = self._optima(stream.child(1), paths, model.posteriors)
+        with info.stage("pending"):
+            posteriors = tuple(
+                _fantasised(stream.child(2, column), posterior, path, data.pending)
+                for column, (posterior, path) in enumerate(
+                    zip(model.posteriors, paths, strict=True)
+                )
+            )
+        return Sampled(posteriors, paths if "paths" in entry.needs else None, optima)
+
+    def _paths(self, stream: Stream, posterior: Posterior) -> Paths:
+        """As many in all, where fewer sets are used than there are."""
+        count = self.settings.pairs
+        if self.inference.standardises:
+            count = count * self.inference.sets // posterior.sets
+        draws = Draws.of(stream, posterior, paths=count, features=self.settings.features)
+        return gp_paths.draw(draws, posterior)
+
+    def _optima(
+        self, stream: Stream, paths: tuple[Paths, ...], posteriors: tuple[Posterior, ...]
+    ) -> Optima:
+        points = budget.paths_screened(self.settings, self.cube.dimensions)
+        screening = Screening.of(stream, self.cube, points)
+        anchors = posteriors[0].best_data(ANCHORS)
+        return self.goal.optima(paths, self.region, screening, anchors, self.steps)
+
+    def choose(
+        self, stream: Stream, sampled: Sampled, model: Model, entry: Entry
+    ) -> tuple[Float[np.ndarray, " D"], float]:
+        """Build an acquisition function and maximise it."""
+        posteriors, paths, optima = sampled
+        points = self._points(stream.child(1), posteriors[0], optima=optima is not None)
+        context = Context(posteriors, self.cube, points, stream.child(0), paths, optima)
+        plain = entry.build(context)
+        weights = () if model.success is None else (model.success,)
+        acquisition = weighted(plain, entry.scale, weights, model.worst)
+        if optima is not None:
+            stars = optima.x[optima.mask]
+            points = np.concatenate([stars, points])
+        values = acquisition.screened
+        if values is None:
+            values = acquisition.screen(points)
+        starts = self.settings.starts
+        return maximise(
+            acquisition, self.region, points, values, starts=starts, steps=self.steps
+        )
+
+    def best(self, stream: Stream, model: Model) -> Float[np.ndarray, " D"]:
+        """The argmax of the averaged posterior mean, where trials are likely to succeed."""
+        posterior = model.objective.posterior
+        weights = () if model.success is None else (model.success,)
+        function = weighted(mean(posterior), "worth", weights, model.worst)
+        points = self._points(stream.child(1), posterior, optima=False)
+        values, starts = function.screen(points), self.settings.starts
+        return maximise(function, self.region, points, values, starts=starts, steps=self.steps)[0]
+
+    def _points(
+        self, stream: Stream, posterior: Posterior, *, optima: bool
+    ) -> Float[np.ndarray, "N D"]:
+        """The points at which a function is screened."""
+        count = budget.screened(self.settings, optima=optima)
+        screening = Screening.of(stream, self.cube, count)
+        return np.concatenate(screening.points(self.region, posterior.best_data(ANCHORS)))
+
+    def design(self, stream: Stream, data: Data, asked: int) -> Float[np.ndarray, " D"]:
+        """The next space-filling point; after failures, the safest of a few that are its own.
+
+        No two numbers near each other choose from the same few, and none of these is a point of
+        the design without failures: workers that do not see each other's points differ as well.
+        """
+        if len(data.failed) == 0:
+            return self._filling(stream, DESIGN_POINTS)[asked % DESIGN_POINTS]
+        order, own = self._own_points(stream, asked)
+        seen = np.concatenate([data.X, data.pending, data.failed])
+        few = _unseen(order[:own], seen)
+        if len(few) == 0:  # some levels and categories are few
+            few = _unseen(order[:DESIGN_POINTS], seen)[:own]
+        if len(few) == 0:
+            few = order[:own]
+        success = self._success(data, Info())
+        assert success is not None
+        return np.asarray(few[np.argmax(success.log_weight(few))])
+
+    def _own_points(self, stream: Stream, asked: int) -> tuple[Float[np.ndarray, "N D"], int]:
+        """The points after the design's, from those that belong to `asked` on, and how many do.
+
+        Where there are few legal points at all, so many that eight numbers in a row differ.
+        """
+        points = self._filling(stream, DESIGN_POINTS * (1 + OWN))[DESIGN_POINTS:]
+        if not self.cube.continuous.any():
+            points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
+        own = min(max(len(points) // 8, 1), OWN)
+        start = own * (asked % (len(points) // own))
+        return np.roll(points, -start, axis=0), own
+
+    def _filling(self, stream: Stream, count: int) -> Float[np.ndarray, "N D"]:
+        d = self.cube.parameters
+        return space_filling(stream.draw().uniform(size=d), self.cube, lattice(d, count))
+
+    def _standardised(self, measured: Measured, scaling: Scaling) -> Sample:
+        """Standardised values or, where hyperparameters are known, in their units."""
+        noise_var, floor = measured.noise_var, self.settings.prior.noise_floor
+        if self.inference.standardises:
+            noise_var = scaling.variance(noise_var, measured.y)
+        else:
+            known = self.inference.hyperparameters({}, self.process)
+            floor *= float(np.max(known.outputscale))
+        y = scaling.standardise(measured.y)
+        return Sample(measured.X, y, np.maximum(noise_var, floor))
+
+    def _thinned(self, measured: Measured, scaling: Scaling) -> Sample:
+        """What hyperparameters are inferred from."""
+        return self._standardised(thinned(measured, self.settings.most_rows), scaling)
+
+
+def _fantasised(
+    stream: Stream, posterior: Posterior, paths: Paths, pending: Float[np.ndarray, "p D"]
+) -> Posterior:
+    """Conditioned on the pending points, each path supplying its own noisy value there."""
+    if len(pending) == 0:
+        return posterior
+    M, P = paths.shape
+    noise = np.sqrt(posterior.noise)[:, None]
+    white = stream.draw().standard_normal((len(pending), M, P))
+    values = paths.at(pending)
+    grown = posterior.with_fantasies(P)
+    for i, x in enumerate(pending):
+        grown = grown.append(x, values[:, :, i] + noise * white[i])
+    return grown
+
+
+def _unseen(
+    points: Float[np.ndarray, "N D"], seen: Float[np.ndarray, "k D"]
+) -> Float[np.ndarray, "n D"]:
+    """The points that are none of those seen."""
+    return points[[not among(x, seen) for x in points]]

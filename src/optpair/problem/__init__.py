@@ -1,0 +1,1 @@
+"""Problems as users state them: parameters, spaces, outcomes."""

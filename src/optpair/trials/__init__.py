@@ -1,0 +1,1 @@
+"""Trials: what was asked and told, and the arrays that the engine sees."""

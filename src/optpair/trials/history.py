@@ -1,0 +1,285 @@
+"""Histories: every trial of a search, in the user's units. A refused change changes nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, SupportsFloat
+
+import numpy as np
+from jaxtyping import Float
+
+from optpair.problem.defaults import LARGEST
+from optpair.problem.problem import Problem
+from optpair.trials.data import Data
+from optpair.trials.trial import Measurement, Params, State, Trial
+
+FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
+
+Told = SupportsFloat | Mapping[str, SupportsFloat] | None
+"""A value, or values by the names of their outcomes."""
+
+
+class History:
+    """Every trial of a problem. A change that is refused leaves it as it was."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.space = problem, problem.space
+        self._trials: dict[int, Trial] = {}
+        self._points: dict[int, Float[np.ndarray, " D"]] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(list(self._trials.values()))  # as of now, whatever other threads add
+
+    def __getitem__(self, trial_id: int) -> Trial:
+        return self._trials[trial_id]
+
+    @property
+    def points(self) -> Mapping[int, Float[np.ndarray, " D"]]:
+        """The points of the cube that stand for the trials, by id."""
+        return MappingProxyType(self._points)
+
+    def count(self, state: State) -> int:
+        """How many trials are in a state."""
+        return sum(trial.state == state for trial in self)
+
+    def add(self, params: Mapping[str, Any]) -> Trial:
+        """A new pending trial."""
+        clean = Params(self.space.check(params))
+        trial = Trial(self._next, clean)
+        self._points[trial.id] = self.space.encode(clean)
+        self._trials[trial.id] = trial
+        self._next += 1
+        return trial
+
+    def tell(
+        self,
+        trial: Trial | int | Mapping[str, Any],
+        value: Told = None,
+        *,
+        noise_var: Told = None,
+        failed: bool = False,
+    ) -> Trial:
+        """Record a value or a failure; parameters instead of a trial add the user's own point.
+
+        Parameters of a pending trial mean that trial, the first where there are several.
+        """
+        outcome = self._outcome(value, noise_var, failed)
+        if isinstance(trial, Mapping):
+            trial = self._pending_at(trial) or self.add(trial)
+        told = replace(self.pending(trial), **outcome)
+        self._trials[told.id] = told
+        return told
+
+    def _pending_at(self, params: Mapping[str, Any]) -> Trial | None:
+        """The first pending trial with these parameters."""
+        x = self.space.encode(params)
+        out = (trial for trial in self if trial.state == "pending")
+        return next((trial for trial in out if np.array_equal(self._points[trial.id], x)), None)
+
+    def revise(
+        self,
+        trial: Trial | int,
+        value: Told = None,
+        *,
+        noise_var: Told = None,
+        failed: bool = False,
+    ) -> Trial:
+        """Record another value or failure of a trial in place of what was told before."""
+        outcome = self._outcome(value, noise_var, failed)
+        known = self.known(trial)
+        if known.state == "pending":
+            raise ValueError(f"trial {known.id} is pending: tell it, there is nothing to revise")
+        self._trials[known.id] = replace(known, **outcome)
+        return self._trials[known.id]
+
+    def cancel(self, trial: Trial | int) -> None:
+        """Forget a pending trial."""
+        gone = self.pending(trial)
+        del self._trials[gone.id], self._points[gone.id]
+
+    def pending(self, trial: Trial | int) -> Trial:
+        """The pending trial that is meant, or an error that says why there is none."""
+        known = self.known(trial)
+        if known.state != "pending":
+            raise ValueError(
+                f"trial {known.id} was already told ({_came(known)}); to correct that, "
+                "revise(trial, value); to add another evaluation of the same point, tell its "
+                "parameters: tell(trial.params, value)"
+            )
+        return known
+
+    def known(self, trial: Trial | int) -> Trial:
+        """The trial that is meant, as it is now, or an error that says why there is none."""
+        if isinstance(trial, Mapping):
+            raise TypeError(
+                "trial must be what ask() returned, or its id: parameters do not say which is meant"
+            )
+        if not isinstance(trial, Trial | int | np.integer) or isinstance(trial, bool):
+            raise TypeError(
+                "trial must be what ask() returned, its id, or a dict of parameters, not "
+                + _shown(trial)
+            )
+        trial_id = trial.id if isinstance(trial, Trial) else int(trial)
+        known = self._trials.get(trial_id)
+        if known is None:
+            raise ValueError(
+                f"trial {_shown(trial_id)} is unknown here: never asked, or cancelled; to add a "
+                "value all the same, tell its parameters: tell(trial.params, value)"
+            )
+        if isinstance(trial, Trial) and trial.params != known.params:
+            raise ValueError(
+                f"trial {trial_id} with {dict(trial.params)} is of another optimizer: here it is "
+                f"{dict(known.params)}; to add its value, tell its parameters: "
+                "tell(trial.params, value)"
+            )
+        return known
+
+    def data(self) -> Data:
+        """The arrays that the engine sees, in the order of the trials' ids."""
+        return Data.of(self.problem, self, self._points)
+
+    def measured(self) -> dict[str, int]:
+        """How many trials have a value of each outcome."""
+        return {name: sum(name in t.outcomes for t in self) for name in self.problem.outcomes}
+
+    def _outcome(self, value: object, noise_var: object, failed: object) -> dict[str, Any]:
+        """What `tell` changes in a trial, checked before anything is changed."""
+        if not isinstance(failed, bool | np.bool_):
+            raise TypeError(f"failed must be True or False, not {_shown(failed)}")
+        if failed:
+            if value is not None or noise_var is not None:
+                raise ValueError("a failed trial has no value: pass failed=True alone")
+            return {"state": "failed", "outcomes": MappingProxyType({})}
+        values, noises = self._by_name(value, "value"), self._by_name(noise_var, "noise_var")
+        outcomes = {}
+        for name, number in values.items():
+            noise = noises.pop(name, None)
+            known = None if noise is None else check_noise_var(noise)
+            outcomes[name] = Measurement(check_value(number), known)
+        if any(noise is not None for noise in noises.values()):
+            raise ValueError(f"noise_var is given for {', '.join(noises)}, which has no value")
+        return {"state": "told", "outcomes": MappingProxyType(outcomes)}
+
+    def _by_name(self, given: object, what: str) -> dict[str, Any]:
+        """One number for the only outcome, or some by the names of their outcomes."""
+        names = self.problem.names
+        if not isinstance(given, Mapping):
+            if len(names) > 1 and given is not None:
+                raise TypeError(
+                    f"{what} must be a dict with some of {', '.join(map(repr, names))}, "
+                    f"not {_shown(given)}"
+                )
+            return {names[0]: given}
+        unknown = [name for name in given if name not in names]
+        if unknown or not given:
+            raise ValueError(
+                f"{what} must have names of outcomes, {', '.join(map(repr, names))}, "
+                f"not {_shown(dict(given))}"
+            )
+        return dict(given)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON document that `from_json` turns back into the same history."""
+        trials = [
+            {
+                "id": trial.id,
+                "params": dict(trial.params),
+                "state": trial.state,
+                "outcomes": {name: found._asdict() for name, found in trial.outcomes.items()},
+            }
+            for trial in self
+        ]
+        return {"problem": self.problem.to_json(), "next": self._next, "trials": trials}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> History:
+        """The history that a document holds; ValueError, KeyError or TypeError where it is none."""
+        history = cls(Problem.from_json(document["problem"]))
+        for row in document["trials"]:
+            history._restore(row)
+        history._next = history._check_id(document["next"])
+        return history
+
+    def _restore(self, row: Mapping[str, Any]) -> None:
+        self._next = self._check_id(row["id"])
+        trial, outcomes = self.add(row["params"]), row["outcomes"]
+        if row["state"] == "told":
+            values = {name: found["value"] for name, found in outcomes.items()}
+            noises = {name: found["noise_var"] for name, found in outcomes.items()}
+            self.tell(trial, values, noise_var=noises)
+        elif outcomes or row["state"] not in ("pending", "failed"):
+            raise ValueError(f"trial {trial.id} has state {row['state']!r} and values {outcomes!r}")
+        elif row["state"] == "failed":
+            self.tell(trial, failed=True)
+
+    def _check_id(self, trial_id: object) -> int:
+        if isinstance(trial_id, bool) or not isinstance(trial_id, int) or trial_id < self._next:
+            raise ValueError(f"trial ids must be ints that increase, {trial_id!r} does not")
+        return trial_id
+
+
+def _came(trial: Trial) -> str:
+    if trial.state == "failed":
+        return "failed"
+    told = {name: found.value for name, found in trial.outcomes.items()}
+    return f"value {trial.value}" if len(told) == 1 else f"values {told}"
+
+
+def check_value(value: object) -> float:
+    """A finite float, or an error that says what to do instead."""
+    number = as_number(value, "value", FAILED)
+    if not abs(number) <= LARGEST:  # NaN too
+        raise ValueError(
+            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; {FAILED}"
+        )
+    return number
+
+
+def check_noise_var(value: object) -> float:
+    """A finite variance, zero allowed."""
+    number = as_number(value, "noise_var")
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(
+            f"noise_var must be a finite variance ≥ 0, not {_shown(value)}; leave it out where the "
+            "noise is unknown"
+        )
+    return number
+
+
+def as_number(value: object, name: str, without: str = "") -> float:
+    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite.
+
+    `without` is the way out where there is none.
+    """
+    plain = value
+    if getattr(value, "ndim", None) == 0 and value is not np.ma.masked:
+        plain = getattr(value, "item", lambda: value)()
+    refused = isinstance(plain, bool | str | bytes | bytearray | complex | np.complexfloating)
+    if not refused and getattr(plain, "ndim", 0) == 0 and plain is not np.ma.masked:
+        try:
+            return float(plain)  # type: ignore[arg-type]
+        except OverflowError:  # an int or a fraction beyond float64
+            return math.inf if plain > 0 else -math.inf  # type: ignore[operator]
+        except (TypeError, ValueError, RuntimeError):
+            pass
+    shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+    hint = f"; {without}" if value is None and without else ""
+    raise TypeError(
+        f"{name} must be one real number, not {type(value).__name__}{shape} ({_shown(value)}){hint}"
+    )
+
+
+def _shown(value: object) -> str:
+    """A short repr: of long arrays, and of ints that Python refuses to print."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"

@@ -1,0 +1,73 @@
+"""Trials: one evaluation each, its parameters and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, NoReturn
+
+State = Literal["pending", "told", "failed"]
+
+
+class Params(dict[str, Any]):
+    """A dict that cannot be changed: what a history was told stays what it was.
+
+    >>> Params(x=1.0) | {"x": 2.0}
+    {'x': 2.0}
+    """
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("a trial's params are read-only; change a copy: dict(trial.params)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[Params], tuple[dict[str, Any]]]:
+        return Params, (dict(self),)
+
+
+class Measurement(NamedTuple):
+    """The value of an outcome, and the variance of its noise where that is known."""
+
+    value: float
+    noise_var: float | None = None
+
+
+_NONE: Mapping[str, Measurement] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One evaluation: its parameters, which are read-only, and what came of it."""
+
+    id: int
+    params: Mapping[str, Any]
+    state: State = "pending"
+    outcomes: Mapping[str, Measurement] = field(default=_NONE)
+
+    @property
+    def value(self) -> float | None:
+        """The value of the only outcome; None before it is told, and where there are several."""
+        return self._only.value if self._only else None
+
+    @property
+    def noise_var(self) -> float | None:
+        """The known noise variance of the only outcome."""
+        return self._only.noise_var if self._only else None
+
+    @property
+    def _only(self) -> Measurement | None:
+        return next(iter(self.outcomes.values())) if len(self.outcomes) == 1 else None
+
+    def __repr__(self) -> str:
+        told = {name: found.value for name, found in self.outcomes.items()}
+        came = f"value={self.value!r}" if self._only else f"outcomes={told}"
+        came = f", {came}" if told else ""
+        return f"Trial(id={self.id}, params={dict(self.params)}, state={self.state!r}{came})"
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
+        return Trial, (self.id, self.params, self.state, dict(self.outcomes))
