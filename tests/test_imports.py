@@ -13,6 +13,7 @@ ROOT = Path(optpair.__file__).parent
 
 FLOW = (
     "default",
+    "stderr",
     "programs",
     "runtime",
     "cube",
@@ -43,7 +44,7 @@ SHELLS = {
     "integrations": set(FLOW),
     "study": {*FLOW, "integrations"},
     "bench": {*FLOW, "integrations", "study"},
-    "exits": set(),
+    "exits": {"stderr"},
     "cli_bench": {"bench", "exits"},
     "cli": {*FLOW, "demo", "study", "cli_bench", "exits"},
 }
