@@ -241,3 +241,7 @@ def test_what_is_allowed_passes(path: str, source: str) -> None:
 def test_an_unknown_module_is_noticed(path: str) -> None:
     with pytest.raises(LookupError, match="place"):
         violations(path, "from optpair.gp import kernels")
+
+
+def test_type_checkers_are_told_to_read_the_annotations() -> None:
+    assert (ROOT / "py.typed").read_bytes() == b""
