@@ -78,3 +78,15 @@ def python(script: str, *args: str, env: dict[str, str] | None = None) -> Any:
         timeout=300,
         check=False,
     )
+
+
+def shell(command: str) -> Any:
+    """Run a command by bash, with this copy of the package; standard error is the command's."""
+    return subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "src")},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
+    )

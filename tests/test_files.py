@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -9,11 +10,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from optpair import Optimizer, files
 from shell_cases import cheap, point
+
+fcntl: Any = pytest.importorskip("fcntl") if os.name != "nt" else None
 
 
 def test_places_that_are_none(tmp_path: Path) -> None:
@@ -110,7 +115,6 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
 def test_a_claim_keeps_others_out_and_leaves_nothing(tmp_path: Path) -> None:
     path, other = tmp_path / "run.json", tmp_path / "other.json"
     with files.claim(path), files.claim(other):
@@ -123,24 +127,99 @@ def test_a_claim_keeps_others_out_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
+@pytest.mark.skipif(fcntl is None, reason="locks of POSIX")
 def test_a_claim_is_of_the_file_that_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, lock, times = tmp_path / "run.json", files._lock, iter([True])
+    path, flock, times = tmp_path / "run.json", fcntl.flock, iter([True])
 
-    def late(beside: Path) -> int:
-        handle = lock(beside)
+    def late(handle: int, operation: int) -> None:
+        flock(handle, operation)
         if next(times, False):
-            beside.unlink()  # by the one that had it before
-        return handle
+            (tmp_path / ".run.json.lock").unlink()  # by the one that had it before
 
-    monkeypatch.setattr(files, "_lock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     with files.claim(path), pytest.raises(BlockingIOError), files.claim(path):
         pass
 
 
-@pytest.mark.skipif(files.fcntl is None, reason="locks of POSIX")
+@pytest.mark.skipif(fcntl is None, reason="locks of POSIX")
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_a_file_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    path, optimizer = tmp_path / "run.json", cheap()
+    left = tmp_path / ".run.json.0123456789ab.tmp"
+    left.touch()
+
+    def refuse(*args: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with files.claim(path):
+        optimizer.save(path)
+    assert set(tmp_path.iterdir()) == {path, left}  # it may be somebody's
+
+
+@pytest.mark.skipif(fcntl is None, reason="locks of POSIX")
+def test_a_writer_that_hangs_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, optimizer = tmp_path / "run.json", cheap()
+    monkeypatch.setattr(files, "PATIENCE", 0.1)
+    with FileLock(tmp_path / ".run.json.write.lock"):
+        with pytest.raises(TimeoutError, match=r"another process has been writing to it for 0\.1"):
+            optimizer.save(path)
+        assert not path.exists()
+    optimizer.save(path)
+
+
+TELLER = """
+import sys
+from optpair.files import Copies
+path, first, copies = sys.argv[1], int(sys.argv[2]), Copies()
+for i in range(first, first + 100):
+    while True:
+        text = copies.read(path).decode()
+        try:
+            copies.write(path, f"{text}{i}\\n")
+            break
+        except FileExistsError:
+            pass
+"""
+
+
+def test_four_processes_that_save_in_turn_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.touch()
+    command = [sys.executable, "-c", TELLER, str(path)]
+    tellers = [subprocess.Popen([*command, str(100 * i)]) for i in range(4)]
+    assert [teller.wait(60) for teller in tellers] == [0] * 4
+    assert sorted(map(int, path.read_text().split())) == list(range(400))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_what_killed_saves_left_is_swept(tmp_path: Path) -> None:
+    path, optimizer = tmp_path / "run[1].json", cheap()
+    code = (
+        "import os, signal, sys; from optpair import files\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.write(sys.argv[1], 'half')"
+    )
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", code, path])
+        assert killed.returncode == -signal.SIGKILL
+    left = [file.name for file in tmp_path.iterdir()]
+    assert sum(name.endswith(".tmp") for name in left) == 1  # the second swept the first
+    others = {tmp_path / f".run[1].json{end}.0123456789ab.tmp" for end in (".x", "2")}
+    for other in others:
+        other.touch()  # of run[1].json.x, which somebody may be writing
+    optimizer.save(path)
+    assert set(tmp_path.iterdir()) == {path, *others}
+
+
+@pytest.mark.skipif(fcntl is None, reason="locks of POSIX")
 def test_a_claim_of_a_killed_process_is_free(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     code = (

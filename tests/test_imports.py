@@ -13,6 +13,7 @@ ROOT = Path(optpair.__file__).parent
 
 FLOW = (
     "default",
+    "stderr",
     "programs",
     "runtime",
     "cube",
@@ -43,7 +44,7 @@ SHELLS = {
     "integrations": set(FLOW),
     "study": {*FLOW, "integrations"},
     "bench": {*FLOW, "integrations", "study"},
-    "exits": set(),
+    "exits": {"stderr"},
     "cli_bench": {"bench", "exits"},
     "cli": {*FLOW, "demo", "study", "cli_bench", "exits"},
 }
@@ -240,3 +241,7 @@ def test_what_is_allowed_passes(path: str, source: str) -> None:
 def test_an_unknown_module_is_noticed(path: str) -> None:
     with pytest.raises(LookupError, match="place"):
         violations(path, "from optpair.gp import kernels")
+
+
+def test_type_checkers_are_told_to_read_the_annotations() -> None:
+    assert (ROOT / "py.typed").read_bytes() == b""

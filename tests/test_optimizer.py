@@ -26,8 +26,12 @@ from optpair import (
     Space,
     gp,
 )
+from optpair.engine import State
+from optpair.history import Observations
+from optpair.optimizer import DESIGN, SUGGEST, stream
 from shell_cases import KNOWN, SPACE, TINY, cheap, filled, jes, objective, point
 
+LEVELS = Space({"n": Int(0, 3), "c": Categorical(["a", "b", "c", "d"])})
 EXPLOIT = Settings(**TINY, exploit=1.0)  # one function less to compile
 
 
@@ -109,6 +113,35 @@ def test_points_are_not_repeated_after_a_failure() -> None:
     optimizer.tell(optimizer.ask(), failed=True)
     points = [optimizer.ask().params["x"] for _ in range(8)]
     assert len(set(points)) == 8
+
+
+@pytest.mark.parametrize("space", [Space({"x": Float(0, 1), "y": Float(0, 1)}), LEVELS], ids=str)
+def test_design_points_differ_that_nobody_has_seen(space: Space) -> None:
+    """Workers with one seed see the same failure, or not, but not what the others were given."""
+    optimizer = cheap(space=space)
+    engine, nothing = optimizer._engine, optimizer._history.observations()
+    middle = space.decode(np.full(space.cube.dimensions, 0.4))
+    failure = replace(nothing, failed=space.encode(middle)[None])
+
+    def given(seen: Observations, asked: int) -> tuple[float, ...]:
+        streams = stream(0, SUGGEST, asked), stream(0, DESIGN, 0)
+        return tuple(engine.suggest(streams[0], State(), seen, asked, streams[1])[0].tolist())
+
+    assert len({given(failure, asked) for asked in range(1, 9)}) == 8
+    if space is not LEVELS:
+        far = {given(failure, asked) for asked in (1, 2, 9, 100, 1000)}
+        assert len(far | {given(nothing, asked) for asked in range(1, 9)}) == 13
+
+
+def test_design_points_keep_away_from_failures() -> None:
+    """The half where all trials fail is left: of sixteen points some are in the other."""
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)})
+    optimizer = cheap(space=space, hyperparameters="map", settings=Settings(**TINY, initial=30))
+    for x, y in [(0.6, 0.2), (0.7, 0.8), (0.9, 0.5), (1.0, 0.0), (1.0, 1.0), (0.6, 0.5)]:
+        optimizer.tell({"x": x, "y": y}, failed=True)
+    for x, y in [(0.1, 0.2), (0.4, 0.8), (0.2, 0.5), (0.4, 0.1), (0.0, 1.0), (0.4, 0.5)]:
+        optimizer.tell({"x": x, "y": y}, 1.0)
+    assert all(optimizer.ask().params["x"] < 0.5 for _ in range(6))
 
 
 def test_most_trials_failed() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def test_better_half_is_kept_linear_and_the_tail_is_compressed() -> None:
 
 
 def test_absurd_values_are_compressed_twice() -> None:
-    scaling = Scaling.of(HEAVY)
+    scaling = replace(Scaling.of(HEAVY), lowest=-1e15)
     assert scaling.knee is not None
     far = scaling.knee - scaling.unit * np.expm1([3.0, 4.0, 30.0])
     depth = (scaling.knee - scaling.warp(far)) / scaling.unit
@@ -89,6 +91,27 @@ def test_restoring_far_below_stays_finite(largest: float) -> None:
     raw = scaling.restore(z)
     assert np.isfinite(raw).all()
     assert (np.diff(raw) <= 0).all()
+
+
+@pytest.mark.parametrize("values", [HEAVY, HEAVY[:40], np.append(HEAVY, -1e6)], ids=len)
+def test_below_the_lowest_value_the_way_back_is_straight(values: np.ndarray) -> None:
+    """No interval explodes: the tangent at the lowest value goes on, without a kink."""
+    scaling = Scaling.of(values)
+    assert scaling.lowest == np.min(values)
+    edge, step = float(scaling.standardise(np.array([scaling.lowest]))[0]), 1e-6
+    raw = scaling.restore(edge + step * np.array([1.0, 0.0, -1.0, -2.0]))
+    slopes = -np.diff(raw) / step
+    np.testing.assert_allclose(slopes, slopes[0], rtol=1e-4)
+    far = scaling.restore(edge - np.array([0.0, 1.0, 2.0, 1000.0]))
+    np.testing.assert_allclose(np.diff(far)[:2], -slopes[-1], rtol=1e-4)
+    assert far[3] == pytest.approx(far[0] - 1000 * slopes[-1], rel=1e-4)
+
+
+def test_where_nothing_is_below_the_knee_the_way_back_is_the_identity() -> None:
+    scaling = Scaling.of(np.array([1.0, 1.1, 1.2, 1.3, 1.4, 1.5]))
+    raised = replace(scaling, lowest=2.0)
+    z = np.linspace(-9, 3, 13)
+    np.testing.assert_allclose(raised.restore(z), scaling.loc + scaling.scale * z, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
+import shlex
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +18,7 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Optimizer, Settings, Space, Trial, maximize, minimize
-from shell_cases import CHEAP, SPACE, TINY, cheap, objective, point
+from shell_cases import CHEAP, SPACE, TINY, cheap, objective, point, shell
 
 QUICK: dict[str, Any] = {"seed": 0, "progress": False, **CHEAP}
 
@@ -356,3 +362,48 @@ def test_progress(capfd: pytest.CaptureFixture[str]) -> None:
     assert out == "mine\nmine\n"
     assert "2/2" in err
     assert "best observed" in err
+
+
+UNWRITABLE = {"full": "2>/dev/full", "closed": "2>&-", "gone": "2> >(exec true)"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="shells of Linux")
+@pytest.mark.parametrize("redirection", UNWRITABLE.values(), ids=UNWRITABLE.keys())
+def test_a_standard_error_that_cannot_be_written_to_loses_nothing(redirection: str) -> None:
+    script = (
+        "import time; time.sleep(0.1)\n"  # until the reader of the pipe is gone
+        "from optpair import Float, Space, minimize\n"
+        "space = Space({'x': Float(-1, 1)})\n"
+        "result = minimize(lambda p: p['x'] ** 2, space, 3, seed=0, acquisition='random')\n"
+        "print(result.nfev, 'made')"
+    )
+    found = shell(f"{shlex.quote(sys.executable)} -c {shlex.quote(script)} {redirection}")
+    assert (found.stdout, found.returncode) == ("3 made\n", 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+def test_a_terminal_that_has_gone_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar is drawn as the search goes, also by a thread of its own."""
+    ours, theirs = os.openpty()
+    terminal = open(theirs, "w")  # noqa: SIM115
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    def hang_up(params: dict[str, Any]) -> float:
+        with suppress(OSError):
+            os.close(ours)
+        time.sleep(0.2)
+        return objective(params)
+
+    result = minimize(hang_up, SPACE, 2, **{**QUICK, "progress": True})
+    with suppress(OSError):  # what is left in its buffer
+        terminal.close()
+    assert result.nfev == 2
+
+
+@pytest.mark.parametrize("stream", [None, "closed"])
+def test_no_standard_error_at_all(stream: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed if stream else None)
+    monkeypatch.setattr(sys, "stdout", closed if stream else None)
+    assert minimize(objective, SPACE, 1, **{**QUICK, "progress": True}).nfev == 1

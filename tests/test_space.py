@@ -21,7 +21,7 @@ LINES = [
     Float(-4e307, 5e307),
     Float(0.0, 1e-310),
     Float(1e6, 1e6 + 1.0),
-    Float(1.0, 1.0 + 1e-9),
+    Float(1.0, 1.0 + 1e-6),
     Float(-1 / 3, math.pi),
 ]
 LOGS = [
@@ -31,7 +31,7 @@ LOGS = [
     Float(1.0, 1.1, log=True),
     Float(1e300, 1.001e300, log=True),
     Float(3e-7, 3.0001e-7, log=True),
-    Float(1.0, 1.0 + 1e-9, log=True),
+    Float(1.0, 1.0 + 1e-6, log=True),
     Float(math.pi, 100 * math.pi, log=True),
 ]
 STEPS = [
@@ -278,6 +278,7 @@ BUILD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: F(0, 1, step=math.nan), ValueError, "Float's step must be a finite number"),
     (lambda: F(0, 1, step=1e-13), ValueError, r"more than 2\*\*40 levels"),
     (lambda: F(1e16, 1e16 + 64, step=1), ValueError, "lost in rounding"),
+    (lambda: F(1, 1 + 1e-12), ValueError, "tune the distance from low"),
     (lambda: F(-1e308, 1e308), ValueError, "must be within 1e308"),
     (lambda: F(0, 1.5e308), ValueError, "must be within 1e308"),
     (lambda: I(1.5, 3), TypeError, "Int's low must be an int, not 1.5; or use Float"),
@@ -398,3 +399,47 @@ def damaged() -> list[Any]:
 def test_damaged_json_is_refused(data: Any) -> None:
     with pytest.raises(ValueError, match="not a space that optpair saved, or damaged"):
         Space.from_json(data)
+
+
+US = [i / 97 for i in range(1, 97)]
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Float(-(2**53), 1),
+        Float(-1, 2**53),
+        Float(-1e300, 1),
+        Float(0, 1e308),
+        Float(1, 1 + 1e-6),
+        Float(1, 1 + 1e-6, log=True),
+        Float(1e-300, 1e300, log=True),
+    ],
+    ids=str,
+)
+def test_values_come_back_within_twelve_digits(parameter: Float) -> None:
+    space, low, high = Space({"x": parameter}), parameter.low, parameter.high
+    inner = {math.nextafter(low, math.inf), math.nextafter(high, -math.inf)}
+    inner |= {x for x in (0.0, -1.0, 0.5) if low < x < high}
+    if parameter.log:
+        inner |= {low * (high / low) ** u if high < 1e9 else 10.0 ** (600 * u - 300) for u in US}
+    else:
+        inner |= {low + u * (high - low) for u in US}
+    for x in inner:
+        (u,) = space.encode({"x": x})
+        assert 0 < u < 1, x
+        # Half of the twelfth digit; of the value, that may be 1.00000000000.
+        within = 5.01e-12 * x if parameter.log else 1.01e-12 * (high - low)
+        assert abs(space.decode([u])["x"] - x) <= within
+    assert [space.encode({"x": x})[0] for x in (low, high)] == [0.0, 1.0]
+    assert [space.decode([u])["x"] for u in (0.0, 1.0)] == [low, high]
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_narrowest_range_keeps_points_of_the_cube(log: bool) -> None:
+    """What is suggested stands for the point that it was made from, to 1e-9."""
+    space = Space({"x": Float(1, 1 + 2.3e-7, log=log)})
+    for u in US:
+        assert abs(space.encode(space.decode([u]))[0] - u) < 1e-9
+    with pytest.raises(ValueError, match="does not resolve so narrow a range"):
+        Float(1, 1 + 2e-7, log=log)

@@ -17,8 +17,9 @@ import typer
 
 from optpair.cli_bench import bench
 from optpair.default import LARGEST
-from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE
+from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.exits import fail as _fail
+from optpair.stderr import Outlet, drop, keep_usable
 
 if TYPE_CHECKING:
     from optpair.study.config import StudyFile
@@ -50,6 +51,7 @@ def main(
     ] = False,
 ) -> None:
     """Bayesian optimisation that tells where the optimum is, what it is worth, and how sure."""
+    keep_usable()
 
 
 @app.command()
@@ -101,16 +103,16 @@ def _aside(json: bool) -> Iterator[None]:
     out = os.dup(1)
     os.dup2(2, 1)
     try:
-        with redirect_stdout(sys.stderr):
+        with Outlet() as outlet, redirect_stdout(outlet):
             yield
     finally:
-        sys.stdout.flush()  # what somebody wrote to it past the redirection
+        try:
+            sys.stdout.flush()  # what somebody wrote to it past the redirection
+        except OSError:  # standard error does not take it, and it is not for standard output
+            drop(1)
+            sys.stdout.flush()
         os.dup2(out, 1)
         os.close(out)
-
-
-def _say(message: str) -> None:
-    typer.echo(message, err=True)
 
 
 @app.command()
@@ -130,7 +132,7 @@ def run(
         from optpair.study import commands, config, storage
 
         with _aside(json):
-            done = commands.run(study, workers, _say, worker_of)
+            done = commands.run(study, workers, say, worker_of)
         if worker_of is None:
             try:
                 found = commands.status(study)

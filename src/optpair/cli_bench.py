@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from optpair.exits import ERROR, INTERRUPTED, USAGE, fail
+from optpair.exits import ERROR, INTERRUPTED, USAGE, fail, say
 
 bench = typer.Typer(
     help="The paper's experiments, speed, and figures of both.", no_args_is_help=True
@@ -120,7 +120,7 @@ def merge(
         fail(str(error))
     typer.echo(f"{found.added} rows added to {out}, {found.there} were there")
     if found.other:
-        typer.echo(f"{found.other} were there with other results; kept as they were", err=True)
+        say(f"{found.other} were there with other results; kept as they were")
 
 
 @bench.command()
@@ -145,7 +145,7 @@ def table(
     for one in kinds:
         typer.echo(analysis.markdown(found, chosen, one))
     for row in analysis.beaten(found):
-        typer.echo(f"{row['task']} {row['method']} seed {row['seed']} beat the optimum", err=True)
+        say(f"{row['task']} {row['method']} seed {row['seed']} beat the optimum")
 
 
 @bench.command(cls=Several)

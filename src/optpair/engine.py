@@ -38,6 +38,7 @@ from optpair.settings import Settings
 from optpair.stages import Sampled
 
 DESIGN_POINTS = 1024
+OWN = 16  # points of which the safest is taken after failures
 CONFIDENCE = 0.95
 EXPLOIT = 0.1
 SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
@@ -405,22 +406,41 @@ class Engine:
     def _design(
         self, stream: Stream, observations: Observations, asked: int
     ) -> Float[np.ndarray, " D"]:
-        """The next space-filling point; after failures, the safest of the next few."""
-        points = self._points(stream)
+        """The next space-filling point; after failures, the safest of a few that are its own.
+
+        No two numbers near each other choose from the same few, and none of these is a point of
+        the design without failures: workers that do not see each other's points differ as well.
+        """
         if len(observations.failed) == 0:
+            points = self._points(stream, DESIGN_POINTS)
             return np.asarray(points[asked % DESIGN_POINTS])
+        order, own = self._own(stream, asked)
         seen = np.concatenate([observations.X, observations.pending, observations.failed])
-        order = np.roll(points, -(asked % DESIGN_POINTS), axis=0)
-        new = order[[not _among(x, seen) for x in order]]
-        few = (new if len(new) else order)[:16]
+        few = _unseen(order[:own], seen)
+        if len(few) == 0:  # some levels and categories are few
+            few = _unseen(order[:DESIGN_POINTS], seen)[:own]
+        if len(few) == 0:
+            few = order[:own]
         success = self._success(observations, Info())
         assert success is not None
         return np.asarray(few[np.argmax(success.evaluate(jnp.asarray(few)))])
 
-    def _points(self, stream: Stream) -> Float[np.ndarray, "N D"]:
+    def _own(self, stream: Stream, asked: int) -> tuple[Float[np.ndarray, "N D"], int]:
+        """The points after the design's, from those that belong to `asked` on, and how many do.
+
+        Where there are few legal points at all, so many that eight numbers in a row differ.
+        """
+        points = self._points(stream, DESIGN_POINTS * (1 + OWN))[DESIGN_POINTS:]
+        if not self.cube.continuous.any():
+            points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
+        own = min(max(len(points) // 8, 1), OWN)
+        start = own * (asked % (len(points) // own))
+        return np.roll(points, -start, axis=0), own
+
+    def _points(self, stream: Stream, count: int) -> Float[np.ndarray, "N D"]:
         d = self.cube.parameters
         shift = stream.draw().uniform(size=d)
-        return np.asarray(stages.fill(shift, self.cube, sobol(d, DESIGN_POINTS)))
+        return np.asarray(stages.fill(shift, self.cube, sobol(d, count)))
 
     def _data(self, observations: Observations, scaling: Scaling) -> Data:
         """Standardised observations or, where hyperparameters are known, in their units."""
@@ -436,6 +456,11 @@ class Engine:
         """The rows that observations are padded to, with room for what is pending or failed."""
         more = max(len(observations.pending), len(observations.failed))
         return effort.padded_size(max(len(observations.y) + more, self.least), self.cube.dimensions)
+
+
+def _unseen(points: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The points that are none of those seen."""
+    return points[[not _among(x, seen) for x in points]]
 
 
 def _among(x: np.ndarray, rows: np.ndarray, within: float = 1e-9) -> bool:

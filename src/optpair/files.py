@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ModuleNotFoundError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from filelock import FileLock, Timeout
+
+WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
+"""What a file system without locks answers."""
+
+PATIENCE, GLANCE, POLL = 60.0, 0.05, 0.002
+"""Seconds that a save waits for its turn, that a claim tries, and between two tries."""
 
 
 def write(path: str | Path, text: str) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new, whole."""
     target = check_place(path)
+    with _writing(path, target) as alone:
+        _replace(target, text, alone)
+
+
+@contextmanager
+def _writing(path: str | Path, target: Path) -> Iterator[bool]:
+    """One writer at a time, from what it checks to the rename; yields whether that is sure."""
+    try:
+        with _locked(target.with_name(f".{target.name}.write.lock"), PATIENCE) as alone:
+            yield alone
+    except Timeout:
+        raise TimeoutError(
+            f"cannot save to {path}: another process has been writing to it for {PATIENCE:g} "
+            "seconds; wait for it, end it, or save to another file"
+        ) from None
+    except BaseException as error:
+        error.add_note(f"while saving to {path}: what was there before is as it was")
+        raise
+
+
+def _replace(target: Path, text: str, alone: bool) -> None:
+    """Write beside the target, then rename. Who is alone removes what killed writers have left."""
+    if alone:
+        _sweep(target)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
@@ -28,12 +57,19 @@ def write(path: str | Path, text: str) -> None:
         if target.exists():
             beside.chmod(stat.S_IMODE(target.stat().st_mode))
         os.replace(beside, target)
-    except BaseException as error:
+    except BaseException:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
-        error.add_note(f"while saving to {path}: what was there before is as it was")
         raise
     _flush_folder(target.parent)
+
+
+def _sweep(target: Path) -> None:
+    """Remove the target's temporary files: they are written under the lock, so nobody's now."""
+    left = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{12}}\.tmp")
+    with suppress(OSError):
+        for name in filter(left.fullmatch, os.listdir(target.parent)):
+            target.with_name(name).unlink()
 
 
 def check_place(path: str | Path) -> Path:
@@ -79,15 +115,17 @@ class Copies:
     def write(self, path: str | Path, text: str) -> None:
         """Write the file, or a FileExistsError."""
         target = check_place(path)
-        seen, new = self._seen.get(target, set()), _digest(text.encode())
-        if seen and target.exists() and _digest(target.read_bytes()) not in seen:
-            raise FileExistsError(
-                f"cannot save to {path}: somebody else has written to it since this optimizer "
-                "did, or read it; load it and tell what is missing there, or save to another file"
-            )
-        self._seen[target] = {new, *seen}  # a write that is cut off leaves the one or the other
-        write(path, text)
-        self._seen[target] = {new}
+        with _writing(path, target) as alone:
+            seen, new = self._seen.get(target, set()), _digest(text.encode())
+            if seen and target.exists() and _digest(target.read_bytes()) not in seen:
+                raise FileExistsError(
+                    f"cannot save to {path}: somebody else has written to it since this optimizer "
+                    "did, or read it; load it and tell what is missing there, or save to another "
+                    "file"
+                )
+            self._seen[target] = {new, *seen}  # a write that is cut off leaves one or the other
+            _replace(target, text, alone)
+            self._seen[target] = {new}
 
 
 def _digest(content: bytes) -> str:
@@ -102,39 +140,32 @@ def claim(path: str | Path) -> Iterator[None]:
     is. Where there are no such locks nothing is kept, and `Copies` finds out later.
     """
     target = check_place(path)
-    beside = target.with_name(f".{target.name}.lock")
-    try:
-        handle = _lock(beside)
-        while not _is(handle, beside):  # whoever had it has removed the file in between
-            os.close(handle)
-            handle = _lock(beside)
-    except BlockingIOError:
-        raise BlockingIOError(
-            f"another search that is running has {path}; wait for it, or choose another file"
-        ) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_locked(target.with_name(f".{target.name}.lock"), GLANCE))
+        except Timeout:
+            raise BlockingIOError(
+                f"another search that is running has {path}; wait for it, or choose another file"
+            ) from None
         yield
+
+
+@contextmanager
+def _locked(beside: Path, patience: float) -> Iterator[bool]:
+    """Hold the lock on a file, which is there only meanwhile; Timeout where others keep it.
+
+    Yields False, and holds nothing, on a file system without locks.
+    """
+    lock = FileLock(beside, timeout=patience, poll_interval=POLL, fallback_to_soft=False)
+    try:
+        held = bool(lock.acquire())
+    except OSError as error:
+        if isinstance(error, Timeout) or error.errno not in WITHOUT_LOCKS:
+            raise
+        held = False
+    try:
+        yield held
     finally:
-        with suppress(OSError):
+        with suppress(OSError):  # Windows removes no open file; there the release does
             beside.unlink()
-        os.close(handle)
-
-
-def _lock(path: Path) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise
-    except OSError:  # a file system without locks
-        pass
-    return handle
-
-
-def _is(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
+        lock.release()

@@ -14,6 +14,9 @@ with unit the robust spread of the better half (1.4826 × its median distance fr
 knee = median − unit; then standardised to zero mean and unit variance. w is monotone and smooth to
 first order, so quantiles pass through it exactly, and where the optimum is it changes nothing. A
 value of −1e12 among values around 1 is 6 units deep: one of them does not squeeze the others.
+
+The way back is the inverse of w down to the lowest value that was seen. Below it, where the inverse
+would explode (an exponential of an exponential), it goes on along its tangent there.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from jaxtyping import Float
 ROUND_OFF = 1e-13  # relative differences below this are round-off of the values themselves
 SMALLEST = 1e-307
 LOWEST = -np.finfo(np.float64).max  # as far as restored values go
+DEEPEST = 1e305  # units below the knee, at most
 DEEP = 3.0  # where values are compressed once more
 MOST_NOISE = 1e8  # a standardised noise variance at which a value teaches nothing
 
@@ -38,6 +42,7 @@ class Scaling:
     scale: float = 1.0
     knee: float | None = None
     unit: float = 1.0
+    lowest: float = 0.0  # of the values; nothing reads it without a knee
 
     @classmethod
     def of(cls, y: Float[np.ndarray, " n"], warp: bool = True) -> Scaling:
@@ -57,6 +62,7 @@ class Scaling:
             scale=max(spread * largest, SMALLEST),
             knee=None if first.knee is None else first.knee * largest,
             unit=max(first.unit * largest, SMALLEST),
+            lowest=float(np.min(y)),
         )
 
     @classmethod
@@ -80,9 +86,7 @@ class Scaling:
         """w(y)."""
         below = self._below(y)
         knee = 0.0 if self.knee is None else self.knee
-        depth = np.log1p(below)
-        depth = np.minimum(depth, DEEP) + np.log1p(np.maximum(depth - DEEP, 0.0))
-        return np.where(below > 0, knee - self.unit * depth, y)
+        return np.where(below > 0, knee - self.unit * _depth(below), y)
 
     def standardise(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """From raw values to the model's."""
@@ -92,19 +96,40 @@ class Scaling:
         self, noise_var: Float[np.ndarray, "*n"], y: Float[np.ndarray, "*n"]
     ) -> Float[np.ndarray, "*n"]:
         """From raw noise variances at the values y to the model's: times the slope squared."""
-        below = self._below(y)
-        slope = 1 / ((1 + below) * (1 + np.maximum(np.log1p(below) - DEEP, 0.0)))
         with np.errstate(over="ignore"):
+            slope = 1 / _steepness(self._below(y))
             scaled = (noise_var * slope / self.scale) * slope / self.scale
         return np.asarray(np.minimum(scaled, MOST_NOISE))
 
     def restore(self, z: Float[np.ndarray, "*n"] | float) -> Float[np.ndarray, "*n"]:
-        """From the model's values to raw ones: the inverse of `standardise`."""
+        """From the model's values to raw ones.
+
+        The inverse of `standardise` for values that are not below the lowest one seen, and its
+        tangent from there on: monotone, smooth to first order, and finite.
+        """
         warped = self.loc + self.scale * np.asarray(z, dtype=np.float64)
-        depth = self._below(warped)
-        depth = np.minimum(depth, DEEP) + np.expm1(np.clip(depth - DEEP, 0.0, 10.0))
-        below = np.expm1(np.minimum(depth, 700.0))
-        knee = 0.0 if self.knee is None else self.knee
+        deepest = np.minimum(self._below(np.asarray(self.lowest)), DEEPEST)
+        depth, last = self._below(warped), _depth(deepest)
         with np.errstate(over="ignore"):
+            beyond = _steepness(deepest) * np.maximum(depth - last, 0.0)
+            below = np.minimum(_undepth(np.minimum(depth, last)), deepest) + beyond
+            knee = 0.0 if self.knee is None else self.knee
             deep = np.maximum(knee - self.unit * below, LOWEST)
         return np.where(below > 0, deep, warped)
+
+
+def _depth(below: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+    """depth(b)."""
+    once = np.log1p(below)
+    return np.asarray(np.minimum(once, DEEP) + np.log1p(np.maximum(once - DEEP, 0.0)))
+
+
+def _undepth(depth: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+    """The inverse of `_depth`, up to DEEPEST."""
+    once = np.minimum(depth, DEEP) + np.expm1(np.maximum(depth - DEEP, 0.0))
+    return np.asarray(np.expm1(once))
+
+
+def _steepness(below: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+    """1 / depth'(b), how fast b grows with the depth."""
+    return np.asarray((1 + below) * (1 + np.maximum(np.log1p(below) - DEEP, 0.0)))

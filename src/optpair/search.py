@@ -18,6 +18,7 @@ from optpair.default import LARGEST
 from optpair.history import Direction, Trial, as_number
 from optpair.optimizer import Optimizer, Recommendation
 from optpair.space import Space
+from optpair.stderr import Outlet, is_terminal
 
 Objective = Callable[[dict[str, Any]], Any]
 Callback = Callable[[Optimizer, Trial], None]
@@ -288,7 +289,7 @@ def _evaluate(
 
 @contextmanager
 def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], None]]:
-    """A progress bar that shows the best observed value, on standard error."""
+    """A progress bar that shows the best observed value, on standard error while that works."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -298,15 +299,16 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
         TimeElapsedColumn,
     )
 
+    outlet = Outlet()
     progress = Progress(
         TextColumn("optpair"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
+        console=Console(file=outlet),  # type: ignore[arg-type]
         # The objective's own prints stay on standard output, above the bar where both are seen.
-        redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
+        redirect_stdout=is_terminal(sys.stdout),
         disable=not show,
     )
     task = progress.add_task("search", total=total, completed=done, note="")
@@ -317,5 +319,5 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
         note = "" if best is None else f"best observed {best:.6g}"
         progress.update(task, completed=_done(optimizer), note=note)
 
-    with progress:
+    with outlet, progress:
         yield advance

@@ -2,7 +2,9 @@
 
 All in plain Python floats and ints, so that a value that was suggested, saved, loaded and told
 again is the same value: floats are suggested with 12 digits of the range (on a log scale, of the
-value), which survive the way to the cube and back exactly.
+value), which survive the way to the cube and back exactly. Any other value comes back rounded to
+these digits, and only the ends of a range are ends of the cube. A range that float64 does not
+resolve to 1e-9 of itself is refused: what is run would not be the point that was chosen.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ MOST_LEVELS = 2**40
 
 Value = None | bool | int | float | str
 
+FINEST = 1e-9
+"""Of a continuous range: float64 has to resolve it at least so well."""
+
+_FIRST, _LAST = math.nextafter(0.0, 1.0), math.nextafter(1.0, 0.0)  # inside of the cube
 _EXACT = Context(prec=80)  # holds 2**40 levels of any step that float64 can tell apart
 _TUNE_NOTHING = "one legal value has nothing to tune: leave it out of the space"
 
@@ -36,7 +42,9 @@ class Float:
     """A real number between `low` and `high`, both included.
 
     With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
-    up to the last that is not above `high`; they come out as clean decimals.
+    up to the last that is not above `high`; they come out as clean decimals. Without a step, values
+    are told apart to 1e-12 of the range, and a range that is narrow beside its bounds, so that
+    float64 has fewer than a billion numbers in it, is refused.
 
     >>> Space({"dropout": Float(0, 0.35, step=0.1)}).decode([1.0])
     {'dropout': 0.3}
@@ -80,9 +88,13 @@ class Float:
     def _encode(self, value: float) -> list[float]:
         if self.step is not None and self._last is not None:
             return [round((value - self.low) / self.step) / self._last]
+        if value in (self.low, self.high):
+            return [float(value == self.high)]
         if self.log:
-            return [_log_ratio(value, self.low) / _log_ratio(self.high, self.low)]
-        return [(value - self.low) / (self.high - self.low)]
+            u = _log_ratio(value, self.low) / _log_ratio(self.high, self.low)
+        else:
+            u = (value - self.low) / (self.high - self.low)
+        return [min(max(u, _FIRST), _LAST)]  # rounding makes no end of what is none
 
     def _decode(self, columns: Sequence[float]) -> float:
         u = min(max(columns[0], 0.0), 1.0)
@@ -344,6 +356,11 @@ def _check_range(p: Float | Int) -> None:
     if p.log and p.low < 1e-300:
         raise ValueError(f"{p!r}: low must be at least 1e-300 with log=True; use other units")
     if p.step is None:
+        if math.ulp(max(-p.low, p.high)) > FINEST * (p.high - p.low):
+            raise ValueError(
+                f"{p!r}: float64 does not resolve so narrow a range to {FINEST:g} of itself; tune "
+                "the distance from low"
+            )
         return
     if p.step <= 0 or not p._last:
         raise ValueError(f"{p!r}: step must be positive and at most high - low")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from report_cases import made_up
 
-from optpair import Categorical, Float, Int, Space
+from optpair import Categorical, Float, Int, Optimizer, Settings, Space
+from optpair.insight import Noise
 from optpair.report import axes, words
+from optpair.report.findings import Answer
 from optpair.report.markup import Markup, el, text
 from optpair.report.words import number, verdict
 
@@ -104,7 +108,7 @@ def test_places() -> None:
 )
 def test_going_on_is_weighed(gap: float, gain: float, level: str) -> None:
     subject, found = made_up(Space({"x": Float(0, 1)}), 30)
-    best = replace(found.recommended, mean=-1.0)  # the median value is near 0
+    best = Answer(found.recommended.params, -1.0, -1.1, -0.9)  # the median value is near 0
     found = replace(found, recommended=best, gap=gap, next_gain=gain)
     said = verdict(subject, found)
     assert said.level == level
@@ -117,12 +121,55 @@ def test_going_on_is_weighed(gap: float, gain: float, level: str) -> None:
 def test_nothing_left_is_said_in_words() -> None:
     """Also where all values are the same, and nothing was won over the median."""
     subject, found = made_up(Space({"x": Float(0, 1)}), 30)
-    for row in (found.recommended, replace(found.recommended, mean=-1.0)):
+    narrow = replace(found.recommended, low=-0.1, high=0.1)
+    for row in (narrow, replace(narrow, mean=-1.0)):
         said = verdict(subject, replace(found, recommended=row, gap=0.0))
         assert said.level == "done"
         assert said.reason.startswith("The optimum is not expected to be better")
         assert "less than the noise" not in said.reason
         assert "%" not in said.reason
+
+
+@pytest.mark.parametrize(
+    ("half", "gap", "noise", "level"),
+    [
+        (0.5, 1e-4, 0.3, "go"),  # a quarter of the way from the median, 0.1, to the best, −2
+        (0.25, 1e-4, 0.3, "done"),  # within the noise
+        (0.1, 1e-4, 0.01, "done"),  # next to what the values span
+        (0.25, 0.0, 0.3, "go"),  # no gap at all: cut off at 0
+        (1e307, 0.0, 0.3, "go"),
+        (1e308, 0.0, 1e200, "go"),
+    ],
+)
+def test_little_is_left_only_where_the_interval_is_narrow(
+    half: float, gap: float, noise: float, level: str
+) -> None:
+    subject, found = made_up(Space({"x": Float(0, 1)}), 30)
+    values = sorted(row.value or 0.0 for row in subject.rows)
+    assert values[15] - values[0] == pytest.approx(2.0, abs=0.5)
+    best = Answer(found.recommended.params, -1.0, -1 - half, -1 + half)
+    said = verdict(subject, replace(found, recommended=best, gap=gap, noise=Noise(noise, 0.4)))
+    assert said.level == level
+    assert ("hardly worth it" in said.headline) == (level == "done")
+    if level == "go":
+        assert said.headline == "The model is not yet sure."
+        assert f"from {number(best.low, digits=3)} to {number(best.high, digits=3)}" in said.reason
+
+
+def test_one_value_that_is_ten_times_too_large(tmp_path: Path) -> None:
+    """Fifteen trials, the tenth of them told wrong: the interval is wide, but does not explode."""
+    space = Space({"u": Float(0, 1), "v": Float(0, 1)})
+    optimizer = Optimizer(space, direction="maximize", seed=0, settings=Settings(ahead=False))
+    rng = np.random.default_rng(0)
+    for i in range(15):
+        trial = optimizer.ask()
+        u, v = trial.params["u"], trial.params["v"]
+        value = 50 - 80 * ((u - 0.3) ** 2 + (v - 0.6) ** 2) + 0.5 * rng.normal()
+        optimizer.tell(trial, 10 * value if i == 9 else value)
+    low, high = optimizer.recommend().interval
+    assert -1000 < low < 50 < high < 1000
+    said = optimizer.report(tmp_path / "page.html")["verdict"]
+    assert "hardly worth it" not in said
 
 
 def test_markup_is_escaped_once() -> None:

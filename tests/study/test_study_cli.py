@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
 from optpair.study.trials import BEAT, Watch, forget
 from optpair.study.worker import Stop, beating, look, record
+from shell_cases import shell
 
 FILE = """
 [study]
@@ -83,6 +85,20 @@ def test_run_resumes_and_exports(tmp_path: Path) -> None:
     assert run("export", path, "--out", out)[0] == 0
     assert out.read_text() == text
     assert "6 of 6 evaluations; trials: 6 told" in run("status", path)[1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="shells of Linux")
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "2> >(exec true)"])
+def test_a_standard_error_that_cannot_be_written_to_ends_nothing(
+    tmp_path: Path, redirection: str
+) -> None:
+    command = f"{shlex.quote(sys.executable)} -m optpair.cli run {write(tmp_path)} --workers"
+    one = shell(f"{command} 1 --json {redirection}")
+    assert json.loads(one.stdout)["counts"] == {"told": 4}
+    write(tmp_path, evaluations="evaluations = 8 #")
+    two = shell(f"{command} 2 {redirection}")
+    assert "8 of 8 evaluations; trials: 8 told" in two.stdout
+    assert (one.returncode, two.returncode) == (0, 0)
 
 
 def test_the_engine_suggests_and_recommends(tmp_path: Path) -> None:

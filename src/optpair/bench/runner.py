@@ -28,6 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from optpair.bench import cores, experiments, methods, peers, rows, tasks
 from optpair.bench.rows import Key, Row
 from optpair.bench.runs import Run, engine, settings, work
+from optpair.stderr import Outlet
 
 AHEAD = 2  # runs that a thread of a cluster has at hand
 
@@ -357,7 +358,7 @@ def _cluster(address: str) -> Iterator[list[Slot]]:
 @contextmanager
 def _bar(total: int, done: int, console: Console | None) -> Iterator[Callable[[int, str], None]]:
     """Progress: a bar on a terminal, lines elsewhere."""
-    screen = console or Console(stderr=True)
+    screen = console or Console(file=Outlet())  # type: ignore[arg-type]
     progress = Progress(
         TextColumn("runs"),
         BarColumn(),

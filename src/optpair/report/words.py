@@ -13,6 +13,7 @@ from optpair.report.markup import Markup, el
 from optpair.report.subject import OUT, Subject
 
 LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the rest is
+WIDE = 0.1  # of the way from the median value to the best: half an interval that says little
 TEACHES_NOTHING = 0.01  # nats
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -110,7 +111,10 @@ def nothing(subject: Subject) -> Verdict:
 
 
 def verdict(subject: Subject, found: Findings) -> Verdict:
-    """Weigh what is still to be won against what was won over the median trial."""
+    """Weigh what is still to be won against what was won over the median trial.
+
+    That little is left is said only where the interval of the recommendation is narrow.
+    """
     assert subject.model is not None
     values, initial = [row.value for row in subject.told], subject.model.engine.initial
     if len(values) <= initial:
@@ -134,6 +138,8 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     if 0 < found.gap < found.noise.std and gap != noise:
         reason += f" That is less than the noise of a single trial (±{noise})."
     if share < LITTLE:
+        if _unsure(subject, found):
+            return Verdict("go", "The model is not yet sure.", _why_unsure(found))
         return Verdict("done", "Going on is hardly worth it.", reason)
     if found.next_gain < TEACHES_NOTHING:
         reason += " So little a trial means that many would be needed."
@@ -141,3 +147,26 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     if share < MUCH:
         return Verdict("little", "A little is left to be won.", reason)
     return Verdict("go", "Going on is worth it.", reason)
+
+
+def _unsure(subject: Subject, found: Findings) -> bool:
+    """Whether the recommendation's interval is too wide to say that little is left.
+
+    Half of it is then more than a tenth of the way from the median value to the best; and more
+    than the noise, unless the optimum seems to be no better at all.
+    """
+    values = np.array([row.value for row in subject.told], dtype=float)
+    best = np.min(values) if subject.direction == "minimize" else np.max(values)
+    spread = abs(float(best / 2 - np.median(values) / 2)) * 2  # halves cannot overflow
+    half = found.recommended.high / 2 - found.recommended.low / 2
+    return 0 < WIDE * spread < half and (half > found.noise.std or found.gap == 0)
+
+
+def _why_unsure(found: Findings) -> str:
+    best, noise = found.recommended, number(found.noise.std, digits=2)
+    low, high = (number(end, digits=3) for end in (best.low, best.high))
+    return (
+        f"The value at the recommended point may be anywhere from {low} to {high} (95 % interval), "
+        f"with a noise of ±{noise} for a single trial. More trials will narrow it down; a value "
+        "that looks wrong is best repeated or corrected first."
+    )
