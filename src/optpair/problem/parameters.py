@@ -1,4 +1,4 @@
-"""The user's values ↔ the unit cube: bounds, scales, steps, names, and what to say to bad input.
+"""Parameters: the user's values ↔ columns of the unit cube, and what to say to bad input.
 
 All in plain Python floats and ints, so that a value that was suggested, saved, loaded and told
 again is the same value: floats are suggested with 12 digits of the range (on a log scale, of the
@@ -10,10 +10,9 @@ resolve to 1e-9 of itself is refused: what is run would not be the point that wa
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import cached_property
@@ -21,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from optpair.cube import HOT, Cube
-from optpair.default import LARGEST
+from optpair.problem.defaults import LARGEST
+from optpair.problem.layout import HOT
 
 MOST_LEVELS = 2**40
 """More levels than this (log: larger values) would not survive the way through float64."""
@@ -224,120 +223,7 @@ class Categorical:
 
 
 Parameter = Float | Int | Categorical
-_KINDS = {kind.__name__: kind for kind in (Float, Int, Categorical)}
-
-
-class Space(Mapping[str, Parameter]):
-    """The parameters to tune, by name, in a fixed order.
-
-    >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
-    >>> space.encode({"lr": 1e-5, "act": "tanh"}).round(3).tolist()
-    [0.0, 0.0, 0.707]
-    >>> space.decode([0.4, 0.7, 0.1])
-    {'lr': 0.001, 'act': 'relu'}
-    """
-
-    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
-        if not isinstance(parameters, Mapping):
-            raise TypeError(f"Space takes a dict like {{'x': Float(0, 1)}}, not {parameters!r}")
-        for name, p in dict[Any, Any](parameters).items():
-            if not (isinstance(name, str) and name and isinstance(p, Parameter)):
-                accepted = "a name with a Float, Int or Categorical"
-                raise TypeError(f"Space's entries must be {accepted}, not {name!r}: {p!r}")
-        if not parameters:
-            raise ValueError("Space needs at least one parameter, not {}: name what to tune")
-        self._parameters = dict(parameters)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names, in order."""
-        return tuple(self._parameters)
-
-    @cached_property
-    def cube(self) -> Cube:
-        """The legal points of the unit cube."""
-        parameter: list[int] = []
-        stepped: list[int] = []
-        groups: list[tuple[int, int]] = []
-        rows: list[tuple[float, float, bool]] = []  # last, offset, log
-        for index, p in enumerate(self.values()):
-            start, width, row = len(rows), _width(p), (1.0, 1.0, False)
-            if isinstance(p, Categorical):
-                groups.append((start, start + width))
-            elif p._last is not None:
-                stepped.append(start)
-                row = (float(p._last), float(p.low) if p.log else 1.0, p.log)
-            parameter += [index] * width
-            rows += [row] * width
-        last, offset, log = (np.array(column) for column in zip(*rows, strict=True))
-        return Cube(last, offset, log, tuple(parameter), tuple(stepped), tuple(groups))
-
-    def check(self, params: Mapping[str, object]) -> dict[str, Value]:
-        """A clean copy with plain Python values in the space's order, or an error."""
-        if not isinstance(params, Mapping):
-            raise TypeError(f"params must be a mapping of names to values, not {params!r}")
-        lower = {name.lower(): name for name in self}
-        problems = []
-        for name in params:
-            if name not in self:
-                close = difflib.get_close_matches(str(name).lower(), lower, n=1)
-                hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
-                problems.append(f"unknown {name!r}{hint}")
-        problems += [f"missing {name!r}" for name in self if name not in params]
-        if problems:
-            raise ValueError(
-                f"params do not fit the space: {', '.join(problems)}. "
-                f"The space has {', '.join(map(repr, self))}"
-            )
-        return {name: p._check(name, params[name]) for name, p in self.items()}
-
-    def encode(self, params: Mapping[str, object]) -> np.ndarray:
-        """The point of the cube, (D,), that stands for these values."""
-        values: dict[str, Any] = self.check(params)
-        return np.array([u for name, p in self.items() for u in p._encode(values[name])])
-
-    def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
-        """The legal values nearest to a point of the cube."""
-        point, width = np.asarray(x, dtype=float), self.cube.dimensions
-        if point.shape != (width,) or np.isnan(point).any():
-            raise ValueError(f"x must be {width} numbers, one a column of the cube, not {x!r}")
-        columns = iter(point.tolist())
-        return {n: p._decode([next(columns) for _ in range(_width(p))]) for n, p in self.items()}
-
-    def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs to build an equal space, ready for `json.dumps`."""
-        return {"parameters": [{"name": name} | _to_json(p) for name, p in self.items()]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Space:
-        """The space that `to_json` described."""
-        parameters: dict[str, Parameter] = {}
-        try:
-            for entry in data["parameters"]:
-                fields = dict(entry)
-                name, kind = fields.pop("name"), _KINDS[fields.pop("kind")]
-                parameters[name] = kind(**fields)
-            space = cls(parameters)
-            if space.to_json()["parameters"] != list(data["parameters"]):
-                raise ValueError("a field is missing, or a name appears twice")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a space that optpair saved, or damaged: {error!r}") from error
-        return space
-
-    def __getitem__(self, name: str) -> Parameter:
-        return self._parameters[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and list(self.items()) == list(other.items())
-
-    def __repr__(self) -> str:
-        return f"Space({self._parameters!r})"
+KINDS = {kind.__name__: kind for kind in (Float, Int, Categorical)}
 
 
 def _check_range(p: Float | Int) -> None:
@@ -379,13 +265,13 @@ def _illegal(name: str, value: object, p: Float | Int) -> ValueError:
     return ValueError(f"{name} must be from {p.low!r} to {p.high!r}{steps}, not {value!r}")
 
 
-def _to_json(p: Parameter) -> dict[str, Any]:
+def parameter_to_json(p: Parameter) -> dict[str, Any]:
     fields = {f.name: getattr(p, f.name) for f in dataclasses.fields(p) if f.init}
     fields = {k: list(v) if k == "choices" else v for k, v in fields.items()}
     return {"kind": type(p).__name__} | fields
 
 
-def _width(p: Parameter) -> int:
+def width(p: Parameter) -> int:
     """The number of columns in the cube."""
     return len(p.choices) if isinstance(p, Categorical) else 1
 

@@ -1,0 +1,137 @@
+"""Spaces: the parameters to tune, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optpair.problem.layout import Layout
+from optpair.problem.parameters import (
+    KINDS,
+    Categorical,
+    Float,
+    Int,
+    Parameter,
+    Value,
+    parameter_to_json,
+    width,
+)
+
+__all__ = ["Categorical", "Float", "Int", "Parameter", "Space"]
+
+
+class Space(Mapping[str, Parameter]):
+    """The parameters to tune, by name, in a fixed order.
+
+    >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
+    >>> space.encode({"lr": 1e-5, "act": "tanh"}).round(3).tolist()
+    [0.0, 0.0, 0.707]
+    >>> space.decode([0.4, 0.7, 0.1])
+    {'lr': 0.001, 'act': 'relu'}
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        if not isinstance(parameters, Mapping):
+            raise TypeError(f"Space takes a dict like {{'x': Float(0, 1)}}, not {parameters!r}")
+        for name, p in dict[Any, Any](parameters).items():
+            if not (isinstance(name, str) and name and isinstance(p, Parameter)):
+                accepted = "a name with a Float, Int or Categorical"
+                raise TypeError(f"Space's entries must be {accepted}, not {name!r}: {p!r}")
+        if not parameters:
+            raise ValueError("Space needs at least one parameter, not {}: name what to tune")
+        self._parameters = dict(parameters)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._parameters)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns of the unit cube that stand for the parameters."""
+        owner: list[int] = []
+        stepped: list[int] = []
+        groups: list[tuple[int, int]] = []
+        rows: list[tuple[float, float, bool]] = []  # last, offset, log
+        for index, p in enumerate(self.values()):
+            start, columns, row = len(rows), width(p), (1.0, 1.0, False)
+            if isinstance(p, Categorical):
+                groups.append((start, start + columns))
+            elif p._last is not None:
+                stepped.append(start)
+                row = (float(p._last), float(p.low) if p.log else 1.0, p.log)
+            owner += [index] * columns
+            rows += [row] * columns
+        last, offset, log = (np.array(column) for column in zip(*rows, strict=True))
+        return Layout(last, offset, log, tuple(owner), tuple(stepped), tuple(groups))
+
+    def check(self, params: Mapping[str, object]) -> dict[str, Value]:
+        """A clean copy with plain Python values in the space's order, or an error."""
+        if not isinstance(params, Mapping):
+            raise TypeError(f"params must be a mapping of names to values, not {params!r}")
+        lower = {name.lower(): name for name in self}
+        problems = []
+        for name in params:
+            if name not in self:
+                close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+                hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
+                problems.append(f"unknown {name!r}{hint}")
+        problems += [f"missing {name!r}" for name in self if name not in params]
+        if problems:
+            raise ValueError(
+                f"params do not fit the space: {', '.join(problems)}. "
+                f"The space has {', '.join(map(repr, self))}"
+            )
+        return {name: p._check(name, params[name]) for name, p in self.items()}
+
+    def encode(self, params: Mapping[str, object]) -> np.ndarray:
+        """The point of the cube, (D,), that stands for these values."""
+        values: dict[str, Any] = self.check(params)
+        return np.array([u for name, p in self.items() for u in p._encode(values[name])])
+
+    def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
+        """The legal values nearest to a point of the cube."""
+        point, columns = np.asarray(x, dtype=float), self.layout.dimensions
+        if point.shape != (columns,) or np.isnan(point).any():
+            raise ValueError(f"x must be {columns} numbers, one per column of the cube, not {x!r}")
+        entries = iter(point.tolist())
+        return {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs to build an equal space, ready for `json.dumps`."""
+        return {"parameters": [{"name": name} | parameter_to_json(p) for name, p in self.items()]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Space:
+        """The space that `to_json` described."""
+        parameters: dict[str, Parameter] = {}
+        try:
+            for entry in data["parameters"]:
+                fields = dict(entry)
+                name, kind = fields.pop("name"), KINDS[fields.pop("kind")]
+                parameters[name] = kind(**fields)
+            space = cls(parameters)
+            if space.to_json()["parameters"] != list(data["parameters"]):
+                raise ValueError("a field is missing, or a name appears twice")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a space that optpair saved, or damaged: {error!r}") from error
+        return space
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and list(self.items()) == list(other.items())
+
+    def __repr__(self) -> str:
+        return f"Space({self._parameters!r})"
