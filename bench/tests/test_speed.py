@@ -155,6 +155,13 @@ def test_pinned_processes_get_the_chosen_core() -> None:
     assert cores.available() == before
 
 
+def test_fewer_cores_run_the_same_command_again() -> None:
+    command = [sys.executable, "-m", "optpair_bench.cli", "speed", "--threads", "1"]
+    done = subprocess.run([*command, "--method", "guess"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "method must be one of" in done.stderr
+
+
 def test_more_cores_than_there_are() -> None:
     with pytest.raises(ValueError, match="cores are available"):
         cores.rerun(10_000)
