@@ -26,22 +26,22 @@ format: .venv/ready
 wheel: .venv/ready
 	@$(BIN)/python -m build --no-isolation --wheel
 
-figures: .venv/ready  ## redraw every figure from results/, and write docs/benchmarks.md
+figures: .venv/ready  ## redraw every figure from bench/results/, and write docs/benchmarks.md
 	@$(BIN)/optpair bench figures all
 	@$(BIN)/optpair bench page
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml bench/pyproject.toml constraints.txt
 	@echo "Setting up .venv (first use takes a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e './bench[dev]'
 	@touch $@
 
 # PyTorch is for peer comparisons only and lives in its own environment.
 peers: .venv-peers/ready
-.venv-peers/ready: pyproject.toml
+.venv-peers/ready: pyproject.toml bench/pyproject.toml
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
-	@.venv-peers/bin/pip install --quiet --disable-pip-version-check -e '.[peers]'
+	@.venv-peers/bin/pip install --quiet --disable-pip-version-check -e . -e './bench[peers]'
 	@touch $@
 
 clean:

@@ -8,7 +8,10 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from jaxtyping import install_import_hook
+
+pytest_plugins = ["postgres_server"]
 
 collect_ignore_glob = ["*conftest.py"]  # several of one name, and no doctest in any
 
@@ -32,3 +35,12 @@ install_import_hook(
     ],
     "beartype.beartype",
 )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ahead(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No compiling in the background: tests make many optimisers that ask for little."""
+    from optpair import ahead  # after the hook
+
+    if "compiles_ahead" not in request.keywords:
+        monkeypatch.setattr(ahead, "compile_ahead", lambda work: None)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import optpair
+from optpair import cli
 from optpair.cli import app
 
 LIGHT = """
@@ -27,7 +30,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize("arguments", [(), ("demo",), ("bench",), ("bench", "run")])
+@pytest.mark.parametrize("arguments", [(), ("demo",), ("run",)])
 def test_help(arguments: tuple[str, ...]) -> None:
     code, output = run(*arguments, "--help")
     assert code == 0
@@ -60,52 +63,35 @@ def test_demo_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert output.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("run", "gps"), "experiment must be one of gp, gp-noisy"),
-        (("run", "gp", "--methods", "best"), "method must be one of optpair, jes"),
-        (("run", "gp", "--dims", "3"), "has tasks of [2, 4, 6, 12] dimensions"),
-        (("run", "gp", "--paper", "--repetitions", "2"), "give one of repetitions and paper"),
-        (("table", "gps"), "experiment must be one of"),
-        (("figures", "gps"), "experiment must be one of"),
-    ],
-)
-def test_bench_refuses_nonsense(arguments: tuple[str, ...], message: str) -> None:
-    code, output = run("bench", *arguments)
-    assert code == 1
-    assert message in output
+def add(monkeypatch: pytest.MonkeyPatch, *commands: EntryPoint) -> None:
+    """Have these commands, and no others, added by other distributions."""
+    monkeypatch.setattr(cli, "entry_points", EntryPoints(commands).select)
 
 
-def test_options_take_several_values() -> None:
-    several = ("--dims", "2", "4", "--methods", "sobol", "random", "--repetitions", "3", "--plan")
-    code, output = run("bench", "run", "gp", *several, "--out", "nowhere.jsonl")
-    assert code == 0, output
-    assert output.startswith("12 runs, 0 on file\n")
-    assert "gp4 random: 3 runs of 200 evaluations" in output
+def test_a_distribution_adds_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brewing.py").write_text(
+        "import typer\n"
+        "app = typer.Typer(help='Brew.')\n"
+        "app.command('cup')(lambda: typer.echo('a cup of tea'))\n"
+        "app.command('pot')(lambda: typer.echo('a pot of tea'))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    add(monkeypatch, EntryPoint("brew", "brewing:app", cli.GROUP))
+    assert run("demo", "--help")[0] == 0
+    assert "brewing" not in sys.modules  # not before it is asked for
+    assert run("brew", "pot") == (0, "a pot of tea\n")
+    assert re.search(r"\bbrew +Brew\.", run("--help")[1])
+    sys.modules.pop("brewing")
 
 
-def test_bench_runs_resumes_and_shows(tmp_path: Path) -> None:
-    out = tmp_path / "rows.jsonl"
-    arguments = ("synthetic", "--methods", "random", "sobol", "--tasks", "branin@0.01")
-    for repetitions, rows in (("1", 2), ("2", 4)):
-        code, output = run(
-            *("bench", "run", *arguments, "--repetitions", repetitions),
-            *("--evaluations", "5", "--out", str(out)),
-        )
-        assert code == 0, output
-        assert f"{rows} of {rows} runs are in" in output
-        assert out.read_text().count('"seed"') == rows
-    code, output = run("bench", "merge", str(tmp_path / "all.jsonl"), str(out), str(out))
-    assert code == 0, output
-    assert "4 rows added" in output
-    assert "4 were there" in output
-    code, output = run("bench", "table", "synthetic", "--rows", str(out))
-    assert code == 0, output
-    assert "| Branin | random | 2 |" in output
+def test_ours_are_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    add(monkeypatch, EntryPoint("demo", "nowhere:app", cli.GROUP))
+    assert run("demo", "--help")[0] == 0
 
 
-def test_speed_refuses_an_unknown_method() -> None:
-    code, output = run("bench", "speed", "--method", "guess")
-    assert code == 1
-    assert "method must be one of" in output
+def test_the_benchmarks_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    add(monkeypatch)
+    code, output = run("bench", "run", "gp")
+    assert code == 2
+    assert output == "Error: bench is not installed; in a clone: pip install ./bench\n"
+    assert run("--help")[0] == 0

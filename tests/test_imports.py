@@ -43,17 +43,13 @@ SHELLS = {
     "demo": set(FLOW),
     "integrations": set(FLOW),
     "study": {*FLOW, "integrations"},
-    "bench": {*FLOW, "integrations", "study"},
-    "exits": {"stderr"},
-    "cli_bench": {"bench", "exits"},
-    "cli": {*FLOW, "demo", "study", "cli_bench", "exits"},
+    "exits": set(),
+    "cli": {*FLOW, "demo", "study", "exits"},
 }
 """What stands at the end of the flow, and what each may import, besides the public names."""
 
-LAZY = {"demo", "bench", "study"}
+LAZY = {"demo", "study"}
 """What only functions of the command line may import, so that it starts fast."""
-
-COMMANDS = {"cli", "cli_bench"}
 
 INSIDE = {
     "report": {
@@ -164,7 +160,7 @@ def violations(path: str, source: str) -> list[str]:
         elif first not in SHELLS and first not in FLOW:  # a name of optpair itself
             if own not in SHELLS:
                 bad.append(f"{path} imports {name}")
-        elif first not in allowed(own) or (own in COMMANDS and first in LAZY and top):
+        elif first not in allowed(own) or (own == "cli" and first in LAZY and top):
             bad.append(f"{path} imports {name}")
     return bad
 
@@ -208,13 +204,12 @@ def test_the_whole_package_is_looked_at() -> None:
         ("acquisition/normal.py", "from optpair.acquisition.truncation import exact_gain"),
         ("acquisition/jes.py", "def late():\n    from optpair.engine import Engine"),
         ("optimizer.py", "from optpair.cli import app"),
-        ("bench/tasks.py", "import optpair.cli"),
-        ("bench/tasks.py", "from optpair import demo"),
-        ("cli_bench.py", "from optpair.bench import tasks"),
+        ("study/worker.py", "import optpair.cli"),
+        ("study/worker.py", "from optpair import demo"),
         ("cli.py", "from optpair import demo"),
         ("engine.py", "from optpair import Optimizer"),
         ("engine.py", "import optpair"),
-        ("__init__.py", "from optpair import bench"),
+        ("__init__.py", "from optpair import study"),
     ],
 )
 def test_a_violation_is_caught(path: str, source: str) -> None:
@@ -228,8 +223,8 @@ def test_a_violation_is_caught(path: str, source: str) -> None:
         ("gp/paths.py", "from optpair.gp import kernels\nfrom optpair.runtime import pytree"),
         ("acquisition/jes.py", "from optpair.acquisition.base import Acquisition"),
         ("acquisition/__init__.py", "from optpair.acquisition.jes import jes"),
-        ("bench/runner.py", "from optpair.bench.tasks import Task\nfrom optpair import Optimizer"),
-        ("cli_bench.py", "def run():\n    from optpair.bench import tasks"),
+        ("study/worker.py", "from optpair.study.config import load\nfrom optpair import Optimizer"),
+        ("cli.py", "def run():\n    from optpair.study import commands"),
         ("space.py", "import numpy\nfrom optpairs import engine"),
     ],
 )

@@ -1,6 +1,7 @@
-"""The command line: studies (`optpair run` and its kin), `optpair demo` and `optpair bench`.
+"""The command line: studies (`optpair run` and its kin), `optpair demo`, and what others add.
 
-Everything heavy is imported when a command runs, so that `--help` answers at once.
+Everything heavy is imported when a command runs, so that `--help` answers at once. A distribution
+adds a command by an entry point of the group `optpair.commands` that names a Typer app.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from optpair.cli_bench import bench
 from optpair.default import LARGEST
 from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.exits import fail as _fail
@@ -24,13 +26,40 @@ from optpair.stderr import Outlet, drop, keep_usable
 if TYPE_CHECKING:
     from optpair.study.config import StudyFile
 
+GROUP = "optpair.commands"
+ELSEWHERE = {"bench": "./bench"}
+"""Commands of this repository's other distributions, and what is to be installed for them."""
+
+
+class Commands(TyperGroup):
+    """The commands below, and those that other distributions add, imported when asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all of them, ours first."""
+        return [*super().list_commands(ctx), *entry_points(group=GROUP).names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; one that is not installed ends with how to install it."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        for added in entry_points(group=GROUP, name=cmd_name):
+            command = typer.main.get_command(added.load())
+            command.name = cmd_name
+            return command
+        if cmd_name in ELSEWHERE:
+            source = ELSEWHERE[cmd_name]
+            _fail(f"{cmd_name} is not installed; in a clone: pip install {source}", USAGE)
+        return None
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Bayesian optimisation that tells where the optimum is, what it is worth, and how sure "
     "it is.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-app.add_typer(bench, name="bench")
 
 File = Annotated[Path, typer.Argument(help="The study file.", metavar="STUDY.TOML")]
 Json = Annotated[bool, typer.Option("--json", help="JSON, on standard output.")]

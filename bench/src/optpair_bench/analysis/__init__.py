@@ -1,0 +1,1 @@
+"""Statistics of rows, the paper's claims beside them, and the summary over all tasks."""

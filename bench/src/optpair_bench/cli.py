@@ -1,0 +1,397 @@
+"""Command line of the benchmarks: `optpair bench run` and its kin, or `optpair-bench run`.
+
+Everything heavy is imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import json as json_
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from optpair.exits import ERROR, INTERRUPTED, USAGE, fail, say
+
+app = typer.Typer(help="The paper's experiments, speed, and figures of both.", no_args_is_help=True)
+
+
+class Several(TyperCommand):
+    """A command whose repeated options also take several values at once: `--dims 2 4`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Spell `--dims 2 4` as `--dims 2 --dims 4`."""
+        repeated = {name for p in self.params if getattr(p, "multiple", False) for name in p.opts}
+        spelt: list[str] = []
+        option, count = "", 0
+        for argument in args:
+            if argument.startswith("--"):
+                option, count = argument, 0
+            elif option in repeated:
+                spelt += [option] if count else []
+                count += 1
+            spelt.append(argument)
+        return super().parse_args(ctx, spelt)
+
+
+Name = Annotated[str, typer.Argument(help="gp, gp-noisy, synthetic, mlp, gamma, misspecified, …")]
+Rows = Annotated[
+    Path | None, typer.Option(help="JSON lines; bench/results/EXPERIMENT.jsonl by default.")
+]
+RESULTS = Path("bench/results")
+"""Where rows are, from the root of the repository."""
+
+
+def _rows_path(name: str, given: Path | None) -> Path:
+    return given or RESULTS / f"{name}.jsonl"
+
+
+@app.command(cls=Several)
+def run(
+    experiment: Name,
+    tasks: Annotated[list[str], typer.Option(help="Only these tasks.")] = [],  # noqa: B006
+    dims: Annotated[list[int], typer.Option(help="Only tasks of these dimensions.")] = [],  # noqa: B006
+    methods: Annotated[
+        list[str],
+        typer.Option(help="Instead of the paper's: jes, jes:pairs=20, optpair, sobol, optuna-gp …"),
+    ] = [],  # noqa: B006
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, help="Seeds; by default what two cores can bear.")
+    ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="As many repetitions as the paper, task by task.")
+    ] = False,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    evaluations: Annotated[
+        int | None, typer.Option(min=1, help="After the initial design, instead of the paper's.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A Dask scheduler's address; its workers do the runs.")
+    ] = None,
+    out: Rows = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what is to be done, and how long it takes.")
+    ] = False,
+) -> None:
+    """Run an experiment, or go on with it: runs that are on file are not done again.
+
+    A run is (experiment, task, method, seed). It may be killed at any time, and several runners may
+    share a file.
+    """
+    from optpair_bench.running import runner
+
+    path = _rows_path(experiment, out)
+    chosen = runner.Plan(
+        experiment, tasks, dims, methods, repetitions, first_seed, evaluations, paper
+    )
+    try:
+        runs = chosen.runs()
+        if plan:
+            typer.echo(runner.describe(runs, path, workers))
+            return
+        outcome = runner.benchmark(runs, path, workers, scheduler)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("interrupted; the same command goes on where it was", INTERRUPTED)
+    typer.echo(f"{len(outcome.rows)} of {len(runs)} runs are in {path}")
+    if outcome.elsewhere:
+        typer.echo(f"{outcome.elsewhere} are being done by another runner")
+    if outcome.outdated:
+        typer.echo(f"{outcome.outdated} have other settings or another engine than today's; kept")
+    if outcome.failed:
+        reasons = "\n".join(f"  {' '.join(map(str, k))}: {v}" for k, v in outcome.failed.items())
+        fail(f"{len(outcome.failed)} runs failed:\n{reasons}")
+
+
+@app.command()
+def merge(
+    out: Annotated[Path, typer.Argument(help="The file that is added to, or made.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of rows, say from other machines.")],
+) -> None:
+    """Put the rows of several files into one; runs that are there already stay as they are."""
+    from optpair_bench.running import rows
+
+    try:
+        found = rows.merge(out, files)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    typer.echo(f"{found.added} rows added to {out}, {found.there} were there")
+    if found.other:
+        say(f"{found.other} were there with other results; kept as they were")
+
+
+@app.command()
+def table(
+    experiment: Name,
+    kind: Annotated[
+        str | None, typer.Option(help="inference, simple or observed; all that are shown if none.")
+    ] = None,
+    rows: Rows = None,
+) -> None:
+    """Show what an experiment's rows say, as Markdown."""
+    from optpair_bench.analysis import statistics
+    from optpair_bench.running import experiments
+    from optpair_bench.running.rows import read
+
+    try:
+        chosen = experiments.get(experiment)
+        kinds = [experiments.check_kind(kind)] if kind else list(chosen.kinds)
+        found = list(read(_rows_path(experiment, rows)).values())
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    typer.echo(f"{chosen.title}\n")
+    for one in kinds:
+        typer.echo(statistics.markdown(found, chosen, one))
+    for row in statistics.beaten(found):
+        say(f"{row['task']} {row['method']} seed {row['seed']} beat the optimum")
+
+
+@app.command(cls=Several)
+def summary(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files of rows; by default bench/results/ of every experiment but ablations."
+        ),
+    ] = None,
+    to: Annotated[str, typer.Option(help="The method that others are compared with.")] = "optpair",
+    kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
+    budgets: Annotated[
+        list[int], typer.Option(min=1, help="Evaluations a dimension; the nearest checkpoint.")
+    ] = [25, 50],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+) -> None:
+    """Show how each method fares over all tasks, which weigh equally, as Markdown."""
+    from optpair_bench.analysis import overall
+    from optpair_bench.running import experiments
+    from optpair_bench.running.rows import read
+
+    try:
+        paths = files or [RESULTS / f"{name}.jsonl" for name in experiments.SUMMED]
+        found = [row for path in paths for row in read(path).values()]
+        if methods:
+            found = [row for row in found if row["method"] in {to, *methods}]
+        typer.echo(overall.markdown(found, to, experiments.check_kind(kind), budgets))
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
+@app.command()
+def figures(
+    experiment: Annotated[
+        str, typer.Argument(help="An experiment, together, approximation, or all.")
+    ],
+    rows: Rows = None,
+    folder: Annotated[Path, typer.Option(help="Where the PNGs go.")] = Path("docs/figures"),
+) -> None:
+    """Redraw the paper's figures from the rows on file."""
+    try:
+        from optpair_bench import page
+
+        for path in page.draw(experiment, rows, RESULTS, folder):
+            typer.echo(path)
+    except ModuleNotFoundError as error:
+        fail(f"figures need {error.name}: pip install './bench[figures]'")
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
+@app.command()
+def page(
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/benchmarks.md"),
+) -> None:
+    """Write the page that puts our results beside the paper's claims, from the rows on file."""
+    try:
+        from optpair_bench.page import write
+
+        write(out, RESULTS)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    typer.echo(out)
+
+
+@app.command()
+def speed(
+    d: Annotated[list[int], typer.Option(min=1, help="Dimensions; repeat for more.")] = [6],  # noqa: B006
+    n: Annotated[
+        list[int], typer.Option(min=2, help="Told trials when timing begins; repeat for more.")
+    ] = [100],  # noqa: B006
+    sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
+    pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
+    candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
+    method: Annotated[
+        list[str],
+        typer.Option(
+            help="Acquisition function, the default one unless given; repeat for more beside it."
+        ),
+    ] = [],  # noqa: B006 — Typer's way to a repeated option
+    repeats: Annotated[int, typer.Option(min=1, help="Timed asks.")] = 20,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's setting: 10 given sets × 10 pairs.")
+    ] = False,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Optuna and BoTorch beside it (see `make peers`).")
+    ] = False,
+    cold: Annotated[bool, typer.Option(help="Also time the first ask of a new process.")] = True,
+    study: Annotated[
+        int, typer.Option(min=0, help="Also time whole studies of so many instant evaluations.")
+    ] = 0,
+    paced: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Also time the asks of a study of so many evaluations of a second."
+        ),
+    ] = 0,
+    levels: Annotated[
+        int | None, typer.Option(min=2, help="Inputs are whole numbers of so many levels.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Cores for everything; all by default.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers here.")] = None,
+) -> None:
+    """Seconds an ask, warm and cold, stage by stage, and beside other libraries."""
+    from optpair_bench.running import cores
+
+    try:
+        if threads is not None and not cores.limited(threads):
+            raise typer.Exit(cores.rerun(threads))
+        from optpair_bench.timing import report, speed
+
+        plan = speed.Plan(
+            sets=sets,
+            pairs=pairs,
+            candidates=candidates,
+            method="".join(method[:1]),
+            beside=tuple(method[1:]),
+            repeats=repeats,
+            paper=paper,
+            peers=peers,
+            cold=cold,
+            study=study,
+            paced=paced,
+            levels=levels,
+        )
+        plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
+        report.main(plans, json)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
+@app.command()
+def picture(
+    name: Annotated[str, typer.Argument(help="acquisitions, pairs or conditioning")],
+    out: Annotated[Path, typer.Option(help="Where the PNG goes.")] = Path("picture.png"),
+) -> None:
+    """Draw a picture of the documentation."""
+    names = ("acquisitions", "pairs", "conditioning")
+    if name not in names:
+        fail(f"picture must be one of {', '.join(names)}, not {name!r}")
+    try:
+        from optpair_bench.figures import acquisitions, optimal_pairs
+
+        if name == "acquisitions":
+            for key, x in acquisitions.acquisitions(out).items():
+                typer.echo(f"{key:8} looks next at x = {x:.3f}")
+            return
+        found = optimal_pairs.pairs(out) if name == "pairs" else optimal_pairs.conditioning(out)
+        for key, number in found.items():
+            typer.echo(f"{key:22} {number:.3f}")
+    except ModuleNotFoundError as error:
+        fail(f"pictures need {error.name}: pip install './bench[figures]'")
+    except OSError as error:
+        fail(str(error))
+
+
+@app.command()
+def luck(
+    searches: Annotated[int, typer.Option(min=2, help="Repetitions: seeds from 0 on.")] = 100,
+    out: Annotated[
+        Path | None, typer.Option(help="JSON lines; searches that are there are not done again.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw it here, as PNG.")] = None,
+) -> None:
+    """The luckiest trial and the recommendation: what they promise, and what they keep."""
+    try:
+        from optpair_bench.analysis.luck import draw, measure, summary
+
+        rows = measure(searches, out)
+        for key, (mean, error) in summary(rows).items():
+            typer.echo(f"{key:44} {mean:.3f} ± {error:.3f}")
+        if picture is not None:
+            draw(rows, picture)
+    except ModuleNotFoundError as error:
+        fail(f"pictures need {error.name}: pip install './bench[figures]'")
+    except OSError as error:
+        fail(str(error))
+
+
+@app.command()
+def soak(
+    sampler: Annotated[str, typer.Option(help="sobol, random, or an acquisition function.")] = (
+        "sobol"
+    ),
+    storage: Annotated[
+        str | None, typer.Option(help="A storage's URL; an SQLite file in --folder by default.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where files go; temporary if none.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 4,
+    kills: Annotated[int, typer.Option(min=0, help="How often one of them is killed.")] = 50,
+    evaluations: Annotated[int, typer.Option(min=1, help="Trials after the last kill.")] = 20,
+    longest: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between two kills, at most.")
+    ] = 0.1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="An evaluation takes.")] = 0.01,
+    stale_after: Annotated[float, typer.Option(min=0.1, help="Seconds without a beat.")] = 1.0,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the study and of the kills.")] = 0,
+    setting: Annotated[
+        list[str] | None, typer.Option(help="One of Settings, like sets=3; may be repeated.")
+    ] = None,
+) -> None:
+    """Kill workers of a study with SIGKILL at random, and look for anything lost. Shows JSON.
+
+    Exit code 1 where something was lost, half-written, wrong or told twice.
+    """
+    import tempfile
+    import tomllib
+
+    from optpair_bench.soak import Plan, soak
+
+    with tempfile.TemporaryDirectory() as temporary:
+        place = (folder or Path(temporary)).resolve()
+        try:
+            plan = Plan(
+                folder=place,
+                storage=storage or f"sqlite:///{place}/soak.db",
+                sampler=sampler,
+                workers=workers,
+                kills=kills,
+                evaluations=evaluations,
+                longest=longest,
+                stale_after=stale_after,
+                seconds=seconds,
+                seed=seed,
+                blind=blind,
+                settings=tomllib.loads("\n".join(setting or [])),
+            )
+            found = soak(plan)
+        except tomllib.TOMLDecodeError as error:
+            fail(f"--setting must be like sets=3, not {' '.join(setting or [])}: {error}", USAGE)
+        except ValueError as error:
+            fail(str(error))
+    typer.echo(json_.dumps(found, indent=2))
+    amiss = any(found[key] for key in ("lost", "half_written", "wrong", "duplicated"))
+    surplus = found["told"] - found["wanted"]
+    if amiss or not 0 <= surplus <= len(found["late"]):
+        raise typer.Exit(ERROR)
+
+
+if __name__ == "__main__":
+    app()

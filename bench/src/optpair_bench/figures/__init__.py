@@ -1,0 +1,1 @@
+"""Figures: regrets, the paper's pictures and those of the documentation. They need Matplotlib."""

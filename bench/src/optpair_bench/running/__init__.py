@@ -1,0 +1,1 @@
+"""Experiments, their runs, and the rows that runs leave on disk."""

@@ -1,0 +1,166 @@
+"""Run of a method on a task, with what it found after every few evaluations.
+
+*Inference* regret is f(x_opt) − f(x̂) at the recommended point, *simple* regret at the best queried
+point; both noiseless. *Observed* is the best noisy value.
+"""
+
+from __future__ import annotations
+
+import ast
+import platform
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import optpair
+from optpair.runtime import limit_threads
+from optpair_bench import methods, tasks
+from optpair_bench.methods import peers
+from optpair_bench.running import experiments
+from optpair_bench.running.rows import Key, Row
+
+SHELL = ("cli.py", "demo.py", "exits.py")  # not of the engine
+DIGITS = 5  # of what is written; the logarithm of a regret is right to 2e-5
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one row is the result of."""
+
+    experiment: str
+    task: str
+    method: str
+    seed: int
+    evaluations: int
+
+    @property
+    def key(self) -> Key:
+        """What the run is known by."""
+        return self.experiment, self.task, self.method, self.seed, self.evaluations
+
+    def setup(self) -> tuple[tasks.Task, methods.Setup]:
+        """The task, and the method at the experiment's settings."""
+        experiment, task = experiments.get(self.experiment), _task(self.task, self.seed)
+        return task, experiment.setup(self.method, task, experiment.cell(self.task))
+
+
+@lru_cache(maxsize=4)
+def _task(name: str, seed: int) -> tasks.Task:
+    """Kept, so that methods that follow each other share the search for the optimum."""
+    return tasks.make(name, seed)
+
+
+class Record:
+    """What a run has found so far."""
+
+    def __init__(self, task: tasks.Task) -> None:
+        self.task = task
+        self.X: list[np.ndarray] = []
+        self.best, self.observed = -np.inf, -np.inf
+        self.checkpoints: dict[str, list[float]] = {
+            name: [] for name in ("evaluations", "inference", "simple", "observed")
+        }
+
+    def add(self, x: np.ndarray) -> float:
+        """Evaluate a point: its noisy value."""
+        y = self.task.observe(x, len(self.X))
+        self.X.append(x)
+        self.best = max(self.best, float(self.task.value(x[None])[0]))
+        self.observed = max(self.observed, y)
+        return y
+
+    def check(self, evaluations: int, recommended: np.ndarray) -> None:
+        """Write down the regrets at this point."""
+        top, value = self.task.optimum.f, float(self.task.value(recommended[None])[0])
+        now = (evaluations, top - value, top - self.best, self.observed)
+        for numbers, number in zip(self.checkpoints.values(), now, strict=True):
+            numbers.append(_short(number))
+
+
+def run(spec: Run) -> Row:
+    """Do one run and return its row."""
+    began, begin = datetime.now(UTC), time.perf_counter()
+    task, chosen = spec.setup()
+    method, record = methods.make(chosen, task), Record(task)
+    initial = task.initial(task.dimensions + 1)
+    for x in initial:
+        method.tell(x, record.add(x))
+    when = set(experiments.schedule(spec.evaluations))
+    record.check(0, method.recommend())
+    asks: list[float] = []
+    for count in range(1, spec.evaluations + 1):
+        tick = time.perf_counter()
+        x = method.ask()
+        asks.append(time.perf_counter() - tick)
+        method.tell(x, record.add(x))
+        if count in when:
+            record.check(count, method.recommend())
+    row = _head(spec, task, chosen) | {
+        "checkpoints": record.checkpoints,
+        "ask_seconds": {
+            "median": _short(float(np.median(asks)), 4),
+            "p95": _short(float(np.quantile(asks, 0.95)), 4),
+            "total": _short(sum(asks), 4),
+        },
+        "seconds": _short(time.perf_counter() - begin, 4),
+        "began": began.isoformat(timespec="seconds"),
+        "versions": versions() | (peers.versions() if chosen.name in peers.METHODS else {}),
+    }
+    if experiments.get(spec.experiment).keep_queries:
+        row["queries"] = [[_short(u, 5) for u in x] for x in record.X]
+    return row
+
+
+def _head(spec: Run, task: tasks.Task, chosen: methods.Setup) -> Row:
+    """What the run was made with."""
+    own = chosen.recommends == "posterior mean" and chosen.name not in peers.METHODS
+    return asdict(spec) | {
+        "dimensions": task.dimensions,
+        "initial": task.dimensions + 1,
+        "noise_var": task.noise_var,
+        "optimum": _short(task.optimum.f, 9),
+        "model": chosen.model if own else None,
+        "settings": settings(chosen) if own else None,
+        "recommends": chosen.recommends,
+    }
+
+
+def settings(chosen: methods.Setup) -> dict[str, Any]:
+    """Settings as they are written."""
+    return asdict(chosen.settings)
+
+
+def work(spec: Run) -> Row:
+    """A run as a worker does it: on one thread, where that can still be set."""
+    with suppress(RuntimeError):  # which says that it is not the first run
+        limit_threads(1)
+    return run(spec)
+
+
+def _short(number: float, digits: int = DIGITS) -> float:
+    """A number as it is written."""
+    return number if isinstance(number, int) else float(f"{number:.{digits}g}")
+
+
+def versions() -> dict[str, str]:
+    """What a result was made with."""
+    packages = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
+    own = {"optpair": optpair.__version__, "engine": engine()}
+    return {**own, "python": platform.python_version(), **packages}
+
+
+@cache
+def engine() -> str:
+    """A digest of the code that decides what is asked and answered, whatever its comments say."""
+    home = Path(optpair.__file__).parent
+    files = [*home.glob("*.py"), *home.glob("gp/*.py"), *home.glob("acquisition/*.py")]
+    code = [ast.dump(ast.parse(p.read_bytes())) for p in sorted(files) if p.name not in SHELL]
+    return sha256("\n".join(code).encode()).hexdigest()[:10]

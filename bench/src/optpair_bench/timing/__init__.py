@@ -1,0 +1,1 @@
+"""Timing of asks: seconds, stages, and the limits that the machine sets."""
