@@ -8,19 +8,17 @@ True
 """
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optpair import acquisition, gp, pairs
+    from optpair import acquisition, gp, optima
+    from optpair.engine.settings import Settings
     from optpair.gp import Hyperparameters
-    from optpair.history import Trial
     from optpair.optimizer import Belief, Optimizer, Prediction, Recommendation
-    from optpair.runtime import limit_threads
+    from optpair.problem.space import Categorical, Float, Int, Space
     from optpair.search import Result, maximize, minimize
-    from optpair.settings import Settings
-    from optpair.space import Categorical, Float, Int, Space
+    from optpair.threads import limit_threads
+    from optpair.trials.trial import Trial
 
 __all__ = [
     "Belief",
@@ -40,25 +38,25 @@ __all__ = [
     "limit_threads",
     "maximize",
     "minimize",
-    "pairs",
+    "optima",
 ]
 __version__ = "0.1.0"
 
-# Imported on first use: JAX takes seconds, and parts of the command line do without it.
+# Imported on first use: SciPy takes a while, and parts of the command line do without it.
 _HOMES = {
     "Belief": "optimizer",
-    "Categorical": "space",
-    "Float": "space",
+    "Categorical": "problem.space",
+    "Float": "problem.space",
     "Hyperparameters": "gp",
-    "Int": "space",
+    "Int": "problem.space",
     "Optimizer": "optimizer",
     "Prediction": "optimizer",
     "Recommendation": "optimizer",
     "Result": "search",
-    "Settings": "settings",
-    "Space": "space",
-    "Trial": "history",
-    "limit_threads": "runtime",
+    "Settings": "engine.settings",
+    "Space": "problem.space",
+    "Trial": "trials.trial",
+    "limit_threads": "threads",
     "maximize": "search",
     "minimize": "search",
 }
@@ -75,14 +73,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """A package whose `maximize` is the function, whoever imports the module of that name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name != "maximize" or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from optpair import files
-from optpair.default import LARGEST
-from optpair.history import Direction, Trial, as_number
 from optpair.optimizer import Optimizer, Recommendation
-from optpair.space import Space
+from optpair.persistence import files
+from optpair.problem.defaults import LARGEST
+from optpair.problem.outcomes import Direction
+from optpair.problem.space import Space
 from optpair.stderr import Outlet, is_terminal
+from optpair.trials.history import as_number
+from optpair.trials.trial import Trial
 
 Objective = Callable[[dict[str, Any]], Any]
 Callback = Callable[[Optimizer, Trial], None]
@@ -51,7 +53,8 @@ class Result:
         extra = f", {failed} of them failed" if failed else ""
         return f"{self.message}{extra}\n{self.recommendation}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"Result(fun={self.fun:.5g}, x={dict(self.x)}, nfev={self.nfev})"
 
 
 def minimize(
@@ -244,8 +247,10 @@ def _start(
         return fresh
     saved = Optimizer.load(checkpoint)
     options = {"seed": seed, **options}
-    given = ["direction", *(name for name in options if options[name] is not None)]
+    given = [name for name in options if options[name] is not None]
     differ = [name for name in given if saved.configuration[name] != fresh.configuration[name]]
+    if saved.direction != direction:
+        differ.insert(0, "direction")
     if saved.space != fresh.space:  # as JSON, True and 1 would be equal
         differ.insert(0, "space")
     if differ:
@@ -316,7 +321,7 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
     def advance(optimizer: Optimizer) -> None:
         told = [t.value for t in optimizer.trials if t.value is not None]
         best = (min if optimizer.direction == "minimize" else max)(told, default=None)
-        note = "" if best is None else f"best observed {best:.6g}"
+        note = "" if best is None else f"best observed {best:.5g}"
         progress.update(task, completed=_done(optimizer), note=note)
 
     with outlet, progress:

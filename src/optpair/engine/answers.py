@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from optpair.acquisition import entry_of
+from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
 from optpair.engine.model import Memory, Model, mean_at
 from optpair.engine.step import PATHS, SEARCH, Engine, Info
@@ -92,9 +92,7 @@ class Answers:
     @engine_work
     def belief(self) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
-        entry = entry_of(ACQUISITION)
-        assert not hasattr(entry, "point")
-        engine, model = self.engine, self.model
+        engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
         sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
         _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, entry)
         assert sampled.optima is not None

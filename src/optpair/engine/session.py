@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from optpair.acquisition import Control, Entry, entry_of
+from optpair.acquisition.registry import CONTROLS, Control, entry_of
 from optpair.cube.cube import Cube
 from optpair.engine.answers import Answers
 from optpair.engine.model import Memory, OutcomeMemory
@@ -51,7 +51,7 @@ class Session:
             Cube(problem.space.layout),
             problem.names,
             self.settings,
-            check_entry(acquisition),
+            _control(acquisition) or entry_of(acquisition),
             make_inference(problem, hyperparameters, self.settings),
         )
         self.memory: Memory = {}
@@ -116,9 +116,8 @@ def check_settings(given: object) -> Settings:
     return settings
 
 
-def check_entry(given: object) -> Entry | Control:
-    """The acquisition function or control that is meant."""
-    return entry_of(given)
+def _control(given: object) -> Control | None:
+    return CONTROLS.get(given) if isinstance(given, str) else None
 
 
 def make_inference(problem: Problem, given: object, settings: Settings) -> Inference:

@@ -16,9 +16,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from optpair.acquisition import Context, Control, Entry, weighted
+from optpair.acquisition.base import Context
 from optpair.acquisition.mean import mean
-from optpair.acquisition.weights import Success, fit_success
+from optpair.acquisition.registry import Control, Entry
+from optpair.acquisition.weights import Success, fit_success, weighted
 from optpair.cube.candidates import ANCHORS, Screening, space_filling
 from optpair.cube.climb import maximise
 from optpair.cube.cube import Cube, among
@@ -119,8 +120,8 @@ class Engine:
     ) -> tuple[Float[np.ndarray, " D"], Memory, Info]:
         """The next point to evaluate; `asked` counts the suggestions made before."""
         info = Info()
-        if isinstance(self.acquisition, Control):
-            return self.acquisition.point(design, self.cube, asked), memory, info
+        if not isinstance(self.acquisition, Entry):
+            return self.acquisition(design, self.cube, asked), memory, info
         if data.told < self.initial:
             return self.design(design, data, asked), memory, info
         exploit = stream.child(COIN).draw().uniform() < self.exploit
@@ -207,8 +208,7 @@ class Engine:
         if len(data.failed) == 0:
             return None
         with info.stage("failures"):
-            columns, most = self.cube.layout.owner, self.settings.most_rows
-            return fit_success(columns, data.X, data.failed, most)
+            return fit_success(self.process, data.X, data.failed, self.settings.most_rows)
 
     def sample(
         self, stream: Stream, model: Model, data: Data, info: Info, entry: Entry

@@ -8,19 +8,15 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-
-from optpair.engine import Engine, State
+from optpair.engine.session import Session
+from optpair.engine.settings import Settings
 from optpair.gp import priors
-from optpair.gp.inference import OLDEST, WINDOW, Chains
-from optpair.gp.posterior import Hyperparameters
-from optpair.history import History
-from optpair.scaling import Scaling
-from optpair.settings import Settings
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.kernels import KERNELS, Kernel
 
-FORMAT, VERSION = "optpair", 1
+FORMAT, VERSION = "optpair", 2
 DENSITIES = {c.__name__: c for c in (priors.LogNormal, priors.Gamma, priors.LogUniform)}
 MOST_COUNT = 2**31  # counts are folded into keys
 
@@ -71,26 +67,57 @@ def as_count(value: object) -> int:
     return value
 
 
-def hyperparameters_to_json(given: str | Hyperparameters) -> Any:
-    """A mode's name, or the known values."""
+def session_to_json(session: Session) -> dict[str, Any]:
+    """What a session was made with, beside its problem."""
+    if not isinstance(session.acquisition, str):
+        raise TypeError(
+            "an optimizer with an acquisition function of your own cannot be saved: register it "
+            "under a name, optpair.acquisition.register(name, entry)"
+        )
+    return {
+        "seed": session.seed,
+        "acquisition": session.acquisition,
+        "hyperparameters": _hyperparameters_to_json(session.hyperparameters),
+        "settings": settings_to_json(session.settings),
+    }
+
+
+def session_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an optimiser; names are checked where they are used."""
+    return {
+        "seed": document["seed"],
+        "acquisition": document["acquisition"],
+        "hyperparameters": _hyperparameters_from_json(document["hyperparameters"]),
+        "settings": settings_from_json(document["settings"]),
+    }
+
+
+def _hyperparameters_to_json(given: str | Hyperparameters) -> Any:
+    """The name of a way to infer them, or the known values."""
     if isinstance(given, str):
         return given
-    return {f.name: np.asarray(getattr(given, f.name)).tolist() for f in dataclasses.fields(given)}
+    return {name: value.tolist() for name, value in given.values().items()}
 
 
-def hyperparameters_from_json(document: Any) -> Literal["marginal", "map"] | Hyperparameters:
-    """The inverse; a name is checked where it is used."""
-    if isinstance(document, str):
-        return document  # type: ignore[return-value]
-    return Hyperparameters(**{k: np.asarray(v, dtype=np.float64) for k, v in document.items()})
+def _hyperparameters_from_json(document: Any) -> str | Hyperparameters:
+    return document if isinstance(document, str) else Hyperparameters(**document)
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
     """Settings, with the prior's densities by name."""
     document = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    document["kernel"] = _kernel_name(settings.kernel)
     prior = {f.name: getattr(settings.prior, f.name) for f in dataclasses.fields(settings.prior)}
     document["prior"] = {name: _density_to_json(value) for name, value in prior.items()}
     return document
+
+
+def _kernel_name(kernel: str | Kernel) -> str:
+    """The name under which a kernel is found again."""
+    for name, known in KERNELS.items():
+        if known == kernel:
+            return name
+    raise TypeError(f"an optimizer with the kernel {kernel!r} cannot be saved: it has no name")
 
 
 def _density_to_json(value: Any) -> Any:
@@ -121,95 +148,3 @@ def _check_numbers(name: str, values: Any) -> None:
     for value in values:
         if not isinstance(value, int | float) or abs(value) > 1e100:
             raise ValueError(f"the prior of {name} holds {value!r}, where a number belongs")
-
-
-def state_to_json(state: State) -> dict[str, Any]:
-    """What exact continuation needs: chains, step size, scaling of y, counters."""
-    chains = None
-    if state.chains is not None:
-        chains = {k: np.asarray(getattr(state.chains, k)) for k in _names(Chains)}
-    held = [v for k, v in (chains or {}).items() if k != "log_density"]
-    held += [] if state.theta is None else [state.theta]
-    if not all(np.all(np.isfinite(v)) for v in held):
-        return state_to_json(State())  # of no use: what was told matters more
-    return {
-        "told": state.told,
-        "scaling": None if state.scaling is None else dataclasses.asdict(state.scaling),
-        "theta": None if state.theta is None else np.asarray(state.theta).tolist(),
-        "chains": None if chains is None else {k: _listed(v) for k, v in chains.items()},
-    }
-
-
-def _listed(array: np.ndarray) -> Any:
-    """As a list; null stands for the log density −inf of a chain that the data rule out."""
-    values = array.astype(object)
-    values[~np.isfinite(array)] = None
-    return values.tolist()
-
-
-def _names(cls: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls))
-
-
-def state_from_json(document: Mapping[str, Any], history: History, engine: Engine) -> State:
-    """The inverse; shapes and signs must fit the space, the settings and the history."""
-    k, marginal = engine.model.k, engine.hyperparameters == "marginal"
-    sets = engine.settings.sets if marginal else 1
-    scaling, theta, chains = document["scaling"], document["theta"], document["chains"]
-    fitted = scaling is not None and isinstance(engine.hyperparameters, str)
-    if (theta is not None, chains is not None) != (fitted, fitted and marginal):
-        raise ValueError("the state's scaling, theta and chains do not belong together")
-    state = State(
-        told=as_count(document["told"]),
-        scaling=None if scaling is None else _scaling(scaling),
-        theta=None if theta is None else _array("theta", theta, (sets, k)),
-        chains=None if chains is None else _chains(chains, sets, k),
-    )
-    if state.told > history.count("told") or (state.told > 0) != (scaling is not None):
-        raise ValueError(f"the state has seen {state.told} values, not those of the history")
-    return state
-
-
-def _scaling(document: Mapping[str, Any]) -> Scaling:
-    numbers: dict[str, Any] = {}
-    for name in _names(Scaling):
-        check = _positive if name in ("scale", "unit") else _array
-        absent = name == "knee" and document[name] is None
-        numbers[name] = None if absent else float(check(name, document[name], ()))
-    return Scaling(**numbers)
-
-
-def _chains(document: Mapping[str, Any], sets: int, k: int) -> Chains:
-    density = _array("log_density", document["log_density"], (sets,), missing=-np.inf)
-    age = _array("age", document["age"], (sets,))
-    if np.any(age < 0) or np.any(age > OLDEST):
-        raise ValueError(f"age must be from 0 to {OLDEST}, not {age.tolist()}")
-    return Chains(
-        position=_array("position", document["position"], (sets, k)),
-        log_density=density,
-        log_weight=_array("log_weight", document["log_weight"], (sets,)),
-        age=age.astype(int),
-        step_size=float(_positive("step_size", document["step_size"], ())),
-        inverse_mass=_positive("inverse_mass", document["inverse_mass"], (k,)),
-        recent=_array("recent", document["recent"], (sets, WINDOW, k)),
-    )
-
-
-def _array(
-    name: str, values: Any, shape: tuple[int, ...], missing: float | None = None
-) -> np.ndarray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}, not {shape}")
-    if missing is not None:
-        array = np.where(np.isnan(array), missing, array)
-    elif not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} holds a value that is not finite")
-    return array
-
-
-def _positive(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = _array(name, values, shape)
-    if np.any(array <= 0):
-        raise ValueError(f"{name} must be positive, not {array.tolist()}")
-    return array

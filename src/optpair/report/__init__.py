@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from optpair import files
+from optpair.persistence import files
 from optpair.report.findings import Findings, gather
 from optpair.report.page import render
 from optpair.report.subject import Model, Row, Subject

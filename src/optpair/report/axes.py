@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optpair.report.words import number, power, short
-from optpair.space import Categorical, Float, Int, Parameter
+from optpair.problem.space import Categorical, Float, Int, Parameter
 
 MOST_LABELS = 12
 FEW_LEVELS = 16

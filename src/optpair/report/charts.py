@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.history import Direction
+from optpair.problem.outcomes import Direction
 from optpair.report import axes
 from optpair.report.axes import Choices, Line
 from optpair.report.findings import Findings, Moment, Slice

@@ -1,4 +1,4 @@
-"""Everything that a page shows of a model, in the user's units: asked of the engine once."""
+"""Findings: everything that a page shows of a model, in the user's units, asked for once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from optpair import insight
-from optpair.engine import Pairs, State, Surrogate
-from optpair.insight import Noise, Predicted
+from optpair.engine.answers import Answers, Noise, Pairs
+from optpair.problem.space import Categorical, Int
 from optpair.report.subject import Model, Row, Subject
-from optpair.space import Categorical, Int
+from optpair.trials.estimate import Estimate
 
 GRID = 61  # points of a slice
 MOMENTS = {300: 12, 600: 6, 10**9: 4}
@@ -48,7 +47,7 @@ class Slice:
 
     name: str
     values: list[Any]
-    predicted: Predicted
+    predicted: Estimate
     nearness: np.ndarray
 
 
@@ -68,34 +67,32 @@ class Findings:
     slices: list[Slice]
     first: Mapping[str, float]  # shares of variance, by parameter; empty where all is flat
     total: Mapping[str, float]
-    predicted: Predicted  # of the told trials
+    predicted: Estimate  # of the told trials
 
 
 def gather(subject: Subject) -> Findings | None:
     """Ask everything; None where no trial has a value."""
-    model, told = subject.model, subject.told
-    if model is None or not told:
+    model, told, sign = subject.model, subject.told, subject.sign
+    if model is None or model.answers is None:
         return None
-    now, sign = subject.observations(), subject.sign
-    state, surrogate = insight.fitted(model.engine, model.stream, model.state, now)
-    pairs = insight.believe(model.engine, model.stream, surrogate, now)
+    answers = model.answers
+    now, pairs = answers.data, answers.belief()
     x = pairs.best.x
-    effects = insight.effects(model.engine, surrogate)
+    effects = answers.effects()
     grids = [_along(model, x, i) for i in range(len(model.space))]
-    everywhere = np.concatenate([now.X, *grids])
-    predicted = insight.signed(insight.predict(surrogate, everywhere), sign)
+    predicted = answers.predict(np.concatenate([now.X, *grids])).times(sign)
     ends = np.cumsum([len(now.X), *map(len, grids)])
-    near = insight.nearness(model.engine, surrogate, now.X, x)
+    near = answers.nearness(now.X, x)
     slices = [
         Slice(
             name,
             [model.decode(point)[name] for point in grid],
-            Predicted(*(part[ends[i] : ends[i + 1]] for part in predicted)),
+            Estimate(*(part[ends[i] : ends[i + 1]] for part in predicted)),
             near[:, i],
         )
         for i, (name, grid) in enumerate(zip(model.space, grids, strict=True))
     ]
-    best = int(np.argmax(now.y))
+    best = int(np.argmax(now.outcome(0).y))
     mean, _, low, high = (float(part[best]) for part in predicted)
     shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
     return Findings(
@@ -106,22 +103,21 @@ def gather(subject: Subject) -> Findings | None:
         worth=sign * pairs.f,
         next_gain=pairs.next_gain,
         gap=pairs.gap,
-        noise=insight.noise(surrogate, now),
+        noise=answers.noise(),
         moments=[
-            *_past(subject, model, state, surrogate),
+            *_past(subject, model, answers),
             _moment(pairs, model, sign, len(told), told[-1].number),
         ],
         slices=slices,
         first=shares[0] if shares else {},
         total=shares[1] if shares else {},
-        predicted=Predicted(*(part[: len(now.X)] for part in predicted)),
+        predicted=Estimate(*(part[: len(now.X)] for part in predicted)),
     )
 
 
 def _answer(pairs: Pairs, model: Model, sign: float) -> Answer:
-    low, high = sorted(sign * end for end in pairs.best.interval)
-    params = model.decode(pairs.best.x) | dict(model.single)
-    return Answer(params, sign * pairs.best.mean, low, high)
+    mean, _, low, high = (float(part) for part in pairs.best.worth.times(sign))
+    return Answer(model.decode(pairs.best.x) | dict(model.single), mean, low, high)
 
 
 def _moment(pairs: Pairs, model: Model, sign: float, told: int, number: int) -> Moment:
@@ -129,15 +125,12 @@ def _moment(pairs: Pairs, model: Model, sign: float, told: int, number: int) -> 
     return Moment(told, number, best.mean, best.low, best.high, pairs.next_gain, pairs.gap)
 
 
-def _past(subject: Subject, model: Model, state: State, surrogate: Surrogate) -> list[Moment]:
+def _past(subject: Subject, model: Model, answers: Answers) -> list[Moment]:
     """The belief at some moments before now, more of them early."""
-    told = subject.told
-    counts = moments(len(told))
-    pasts = [subject.observations(count) for count in counts]
-    found = insight.replay(model.engine, model.stream, state, surrogate, pasts)
+    told, counts = subject.told, moments(len(subject.told))
     return [
         _moment(pairs, model, subject.sign, count, told[count - 1].number)
-        for count, pairs in zip(counts, found, strict=True)
+        for count, pairs in zip(counts, answers.past(counts), strict=True)
     ]
 
 
@@ -150,12 +143,12 @@ def moments(told: int) -> list[int]:
 
 def _along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
     """Legal points of the cube through x along one parameter."""
-    cube, parameter = model.space.cube, list(model.space.values())[index]
-    columns = [c for c, p in enumerate(cube.parameter) if p == index]
+    layout, parameter = model.space.layout, list(model.space.values())[index]
+    columns = [c for c, owner in enumerate(layout.owner) if owner == index]
     if isinstance(parameter, Categorical):
         own = np.eye(len(columns)) * np.max(x[columns])
-    elif cube.last[columns[0]] < GRID and columns[0] in cube.stepped:
-        low, levels = parameter.low, int(cube.last[columns[0]]) + 1
+    elif layout.last[columns[0]] < GRID and columns[0] in layout.stepped:
+        low, levels = parameter.low, int(layout.last[columns[0]]) + 1
         own = np.arange(levels)[:, None] / (levels - 1)
         if isinstance(parameter, Int) and parameter.log:
             own = np.log1p(np.arange(levels) / low)[:, None] / np.log1p((levels - 1) / low)

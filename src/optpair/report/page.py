@@ -29,7 +29,7 @@ from optpair.report.words import (
     short,
     verdict,
 )
-from optpair.space import Categorical
+from optpair.problem.space import Categorical
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
 LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
@@ -67,7 +67,7 @@ def render(subject: Subject, found: Findings | None, made: datetime) -> str:
 def _header(subject: Subject, made: datetime) -> Markup:
     states = Counter(row.state for row in subject.rows)
     counts = ", ".join(f"{n} {state}" for state, n in states.most_common()) or "none yet"
-    facts = [DIRECTIONS[subject.direction], f"{count(len(subject.rows), 'trial')}: {counts}"]
+    facts = [DIRECTIONS[subject.objective.direction], f"{count(len(subject.rows), 'trial')}: {counts}"]
     if subject.model is not None:
         facts.append(count(len(subject.model.space), "parameter"))
     facts.append(made.strftime("%Y-%m-%d %H:%M"))
@@ -186,7 +186,7 @@ def _tiles(found: Findings, told: int) -> Markup:
 
 def _over_time(subject: Subject, found: Findings) -> Markup:
     axis = charts.value_axis(found, subject.told, subject.sign, charts.NARROW)
-    progress = charts.progress(found, subject.rows, axis, subject.direction)
+    progress = charts.progress(found, subject.rows, axis, subject.objective.direction)
     key = _key(
         ("predicted-key", "best predicted, 95 %"),
         ("observed-key", "best observed"),
@@ -214,7 +214,7 @@ def _over_time(subject: Subject, found: Findings) -> Markup:
 def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> Markup:
     worth = axes.of_values([*found.worth, found.recommended.mean])
     cloud = Cloud(found, subject.told, scales, worth, subject.sign)
-    best = "lowest" if subject.direction == "minimize" else "highest"
+    best = "lowest" if subject.objective.direction == "minimize" else "highest"
     key = _key(
         ("q4-key", f"samples of the optimum, {best} f* strongest"),
         ("recommended-key", "recommended"),

@@ -1,4 +1,4 @@
-"""What a report is about: trials in the user's units, and the engine that models them."""
+"""The subject of a report: trials in the user's units, and the answers of the model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from optpair.default import LARGEST
-from optpair.engine import Engine, State
-from optpair.history import Direction, Observations
-from optpair.runtime import Stream
-from optpair.space import Categorical, Space
+from optpair.engine.answers import Answers
+from optpair.problem.defaults import LARGEST
+from optpair.problem.outcomes import Objective
+from optpair.problem.space import Categorical, Space
 
 OUT = ("pending", "running", "by hand", "enqueued")
 """States of trials whose outcome is still to come."""
@@ -39,16 +38,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Model:
-    """The space that is modelled, and the engine with the state and stream of its answers.
+    """The space that is modelled, and the answers of the model where it has a value to go by.
 
     `choices` are the categories as the user knows them, where the space has only their numbers;
     `single` are parameters with one value.
     """
 
     space: Space
-    engine: Engine
-    state: State
-    stream: Stream
+    initial: int
+    """Values from which on the model is used."""
+    answers: Answers | None
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     single: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,41 +67,22 @@ class Model:
 
 @dataclass(frozen=True)
 class Subject:
-    """A named search with its trials, in order; no model where nothing can be modelled."""
+    """A named search with its trials, in order; no model where nothing can be modelled.
+
+    The told trials that the model has are those of its data, in the same order.
+    """
 
     name: str
-    direction: Direction
+    objective: Objective
     rows: tuple[Row, ...]
     model: Model | None
 
     @property
     def sign(self) -> float:
         """What values are multiplied by, so that larger is better."""
-        return -1.0 if self.direction == "minimize" else 1.0
+        return self.objective.sign
 
     @cached_property
     def told(self) -> tuple[Row, ...]:
         """The trials whose values the model has."""
         return tuple(row for row in self.rows if row.counts)
-
-    def observations(self, told: int | None = None) -> Observations:
-        """What the engine sees now, or saw once so many values were told."""
-        rows = self.rows
-        if told is not None:
-            last = self.told[told - 1].number
-            rows = tuple(row for row in rows if row.number <= last)
-        values = [row for row in rows if row.counts]
-        noise = [np.nan if row.noise_var is None else row.noise_var for row in values]
-        out = () if told is not None else OUT
-        return Observations(
-            X=self._stack(values),
-            y=self.sign * np.array([row.value for row in values], dtype=np.float64),
-            noise_var=np.array(noise, dtype=np.float64),
-            pending=self._stack([row for row in rows if row.state in out]),
-            failed=self._stack([row for row in rows if row.state == "failed"]),
-        )
-
-    def _stack(self, rows: Sequence[Row]) -> np.ndarray:
-        assert self.model is not None
-        points = [row.x for row in rows if row.x is not None]
-        return np.array(points, float).reshape(len(points), self.model.space.cube.dimensions)

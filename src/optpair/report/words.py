@@ -116,7 +116,7 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     That little is left is said only where the interval of the recommendation is narrow.
     """
     assert subject.model is not None
-    values, initial = [row.value for row in subject.told], subject.model.engine.initial
+    values, initial = [row.value for row in subject.told], subject.model.initial
     if len(values) <= initial:
         return Verdict(
             "early",
@@ -127,7 +127,7 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
     won = abs(float(np.median(np.array(values, dtype=float))) - found.recommended.mean)
     share = 0.0 if found.gap == 0 else found.gap / won if won > 0 else math.inf
-    better = "lower" if subject.direction == "minimize" else "higher"
+    better = "lower" if subject.objective.direction == "minimize" else "higher"
     if found.gap == 0:
         reason = "The optimum is not expected to be better than the recommendation"
     else:
@@ -156,7 +156,7 @@ def _unsure(subject: Subject, found: Findings) -> bool:
     than the noise, unless the optimum seems to be no better at all.
     """
     values = np.array([row.value for row in subject.told], dtype=float)
-    best = np.min(values) if subject.direction == "minimize" else np.max(values)
+    best = np.min(values) if subject.objective.direction == "minimize" else np.max(values)
     spread = abs(float(best / 2 - np.median(values) / 2)) * 2  # halves cannot overflow
     half = found.recommended.high / 2 - found.recommended.low / 2
     return 0 < WIDE * spread < half and (half > found.noise.std or found.gap == 0)

@@ -1,4 +1,4 @@
-"""Between the raw values and the ones that the model sees.
+"""Transforms between raw values and the ones that the model sees.
 
 Objectives that people tune have a good region that matters and cliffs that do not: a diverged run
 says that a place is bad, not how bad. Values are therefore kept as they are down to a knee a little
@@ -21,7 +21,9 @@ would explode (an exponential of an exponential), it goes on along its tangent t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -100,6 +102,26 @@ class Scaling:
             slope = 1 / _steepness(self._below(y))
             scaled = (noise_var * slope / self.scale) * slope / self.scale
         return np.asarray(np.minimum(scaled, MOST_NOISE))
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Scaling:
+        """The scaling that a document holds, or an error that says what is wrong with it."""
+        found: dict[str, float | None] = {}
+        for name in (item.name for item in fields(cls)):
+            value = document[name]
+            if value is None and name == "knee":
+                found[name] = None
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name} must be a number, not {value!r}")
+            if not np.isfinite(value) or (name in ("scale", "unit") and value <= 0):
+                raise ValueError(f"{name} must be finite, and positive for a scale, not {value!r}")
+            found[name] = float(value)
+        return cls(**found)  # type: ignore[arg-type]
 
     def restore(self, z: Float[np.ndarray, "*n"] | float) -> Float[np.ndarray, "*n"]:
         """From the model's values to raw ones.

@@ -44,7 +44,7 @@ class Trial:
     id: int
     params: Mapping[str, Any]
     state: State = "pending"
-    outcomes: Mapping[str, Measurement] = field(default=_NONE)
+    outcomes: Mapping[str, Measurement] = field(default_factory=lambda: _NONE)
 
     @property
     def value(self) -> float | None:

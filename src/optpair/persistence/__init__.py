@@ -1,0 +1,1 @@
+"""Files and documents: what outlives the process."""
