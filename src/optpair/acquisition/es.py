@@ -34,19 +34,21 @@ but not its expected fall: the mean of p(ξ) is the p of now.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dtrtri
+from scipy.special import logsumexp
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, incumbent, log_improvement
-from optpair.gp.posterior import Posterior, inverse_lower, robust_cholesky
-from optpair.maximize import screen
-from optpair.runtime import compiled, double, make_key, pytree
+from optpair.acquisition.base import Acquisition, Context, Points, Rows, incumbent
+from optpair.acquisition.special.normal import log_ei
+from optpair.gp.linalg import factorise
+from optpair.gp.posterior import SMALLEST, Posterior, Query
+from optpair.streams import Stream
+from optpair.threads import engine_work
 
 REPRESENTERS = 32
 DRAWS = 768  # over all sets and fantasies
@@ -56,152 +58,296 @@ TEMPERATURE = 0.25
 SOFTNESS = 1e-8  # of the output scale, on the diagonal of V
 CLOSEST = 1e-6  # 1 − ρ², at least
 RANGE = 600.0  # e to the power of more is too large or too small a number
+LEAST = 1e-300  # a probability whose logarithm is taken, at least
+TOGETHER = 65_536  # exponentials of draws made together: they stay in cache
 
 
-@pytree
+class Response(NamedTuple):
+    """How an outcome at each query moves the draws of one set (S1)."""
+
+    total: Float[np.ndarray, "M q"]  # t = s + σ²
+    c: Float[np.ndarray, "M R q"]  # cov(f(z), f(x))
+    tilde: Float[np.ndarray, "M R q"]  # L⁻¹c
+    rho2: Float[np.ndarray, "M q"]
+    gamma: Float[np.ndarray, "M q"]
+    along: Float[np.ndarray, "M S q"]  # c̃·ε_s
+
+    @property
+    def back(self) -> Float[np.ndarray, "M S q"]:
+        """γ c̃·ε_s."""
+        return self.gamma[:, None] * self.along
+
+
+class Chances(NamedTuple):
+    """p(ξ) at q queries under one set and fantasy (S3), and what it is made of."""
+
+    E: Float[np.ndarray, "q R S"]  # the draws' exponentials, but for their largest
+    G: Float[np.ndarray, "q K R"]  # the outcomes', the same
+    inverse: Float[np.ndarray, "q K S"]  # 1/Σ_r EG
+    p: Float[np.ndarray, "q K R"]
+    mean: Float[np.ndarray, "q 1 R"]  # Σ_k w_k p(ξ_k)
+
+
+class Pulled(NamedTuple):
+    """Derivatives of the gains of one set and fantasy."""
+
+    by_direction: Float[np.ndarray, "q R"]  # by c/T
+    by_back: Float[np.ndarray, "q S"]
+    by_root: Float[np.ndarray, " q"]  # by √t
+
+
 @dataclass(frozen=True)
 class ES(Acquisition):
     """α_ES (S4), in nats."""
 
     posterior: Posterior
-    z: Float[Array, "R D"]
-    whitened: Float[Array, "M R n"]  # C⁻¹k(X, z)
-    inverse: Float[Array, "M R R"]  # L⁻¹
-    mixed: Float[Array, "M R S"]  # L⁻ᵀε, so that c̃·ε = c·L⁻ᵀε
-    draws: Float[Array, "M F S R"]  # f_s
-    temperature: Float[Array, "M F"]  # T
-    outcomes: Float[Array, " K"]  # ξ
-    weights: Float[Array, " K"]  # w
+    z: Float[np.ndarray, "R D"]
+    whitened: Float[np.ndarray, "M R n"]  # C⁻¹k(X, z)
+    inverse: Float[np.ndarray, "M R R"]  # L⁻¹
+    mixed: Float[np.ndarray, "M R S"]  # L⁻ᵀε, so that c̃·ε = c·L⁻ᵀε
+    draws: Float[np.ndarray, "M F S R"]  # f_s
+    temperature: Float[np.ndarray, "M F"]  # T
+    outcomes: Float[np.ndarray, " K"]  # ξ
+    weights: Float[np.ndarray, " K"]  # w
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.posterior.dimensions
+
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""
-        posterior = self.posterior
-        A = jnp.swapaxes(posterior.whiten(posterior.covariance(X)), 1, 2)
-        floor = SMALLEST * posterior.outputscale[:, None]
-        variance = jnp.maximum(posterior.outputscale[:, None] - jnp.sum(A * A, 1), floor)
-        total = variance + posterior.noise[:, None]
-        c = posterior.prior_covariance(self.z, X) - self.whitened @ A  # (M, R, q)
-        rho2 = jnp.sum((self.inverse @ c) ** 2, 1) / total
-        gamma = 1 / (total * (1 + jnp.sqrt(jnp.maximum(1 - rho2, CLOSEST))))  # (S1)
-        back = gamma[:, None] * (jnp.swapaxes(self.mixed, 1, 2) @ c)  # (M, S, q)
+        query = self.posterior.at(X)
+        between = self.posterior.covariance.between(X, self.z)
+        response = self._response(query, np.swapaxes(between.K, 1, 2))
+        back, root = response.back, np.sqrt(response.total)
+        gains = np.zeros(len(X))
+        for m, f in np.ndindex(self.temperature.shape):
+            direction = response.c[m].T / self.temperature[m, f]
+            for some in self._blocks(len(X)):
+                p = self._chances(m, f, direction[some], back[m][:, some].T, root[m, some])
+                gains[some] += self._gains(p)
+        return gains / self.temperature.size
 
-        def of_one(args: tuple[Array, ...]) -> Array:
-            """The gain under one set and fantasy."""
-            c, root, back, draws, temperature = args
-            direction = (c / temperature).T  # (q, R)
-            now = draws / temperature - direction[:, None] * back.T[..., None]  # (q, S, R)
-            lift = self.outcomes[:, None, None] * (direction / root[:, None])  # (K, q, R)
-            E, G = (jnp.exp(v - jax.lax.stop_gradient(_largest(v))) for v in (now, lift))
-            total = jnp.einsum("qsr,kqr->qsk", E, G)
-            p = G * jnp.einsum("qsr,qsk->kqr", E, 1 / total) / len(draws)  # (S2), (S3)
-            before = _entropy(jnp.tensordot(self.weights, p, 1))
-            return before - self.weights @ _entropy(p)  # (S4)
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """α(x), and its derivatives."""
+        query = self.posterior.at(X)
+        between = self.posterior.covariance.between(X, self.z)
+        response = self._response(query, np.swapaxes(between.K, 1, 2))
+        back, root = response.back, np.sqrt(response.total)
+        gains = np.zeros(len(X))
+        by_c, by_back = np.zeros_like(response.c), np.zeros_like(back)
+        by_root = np.zeros_like(root)
+        for m, f in np.ndindex(self.temperature.shape):
+            T = self.temperature[m, f]
+            direction = response.c[m].T / T
+            for some in self._blocks(len(X)):
+                given = direction[some], back[m][:, some].T, root[m, some]
+                p = self._chances(m, f, *given)
+                pulled = self._pull(p, *given)
+                gains[some] += self._gains(p)
+                by_c[m][:, some] += pulled.by_direction.T / T
+                by_back[m][:, some] += pulled.by_back.T
+                by_root[m, some] += pulled.by_root
+        count = self.temperature.size
+        by_c, by_total = self._pull_response(response, by_c, by_back, by_root / root)
+        by_c, by_total = np.swapaxes(by_c, 1, 2) / count, by_total / count
+        by_variance = np.where(query.variance > self.posterior.floor[:, None], by_total, 0.0)
+        slope = query.pull(None, by_variance, -(by_c @ self.whitened)) + between.pull(by_c)
+        return gains / count, slope.sum(0)
 
-        M, F, S, R = self.draws.shape
-        own = [jnp.repeat(v, F, 0) for v in (c, jnp.sqrt(total), back)]
-        draws, temperature = self.draws.reshape(M * F, S, R), self.temperature.reshape(-1)
-        return jnp.mean(jax.lax.map(of_one, (*own, draws, temperature)), 0)
+    def _blocks(self, points: int) -> list[slice]:
+        size = max(TOGETHER // (self.draws.shape[2] * self.draws.shape[3]), 1)
+        return [slice(i, min(i + size, points)) for i in range(0, points, size)]
+
+    def _response(self, query: Query, prior: Float[np.ndarray, "M R q"]) -> Response:
+        """(S1)."""
+        variance = np.maximum(query.variance, self.posterior.floor[:, None])
+        total = variance + self.posterior.noise[:, None]
+        c = prior - self.whitened @ np.swapaxes(query.A, 1, 2)
+        tilde = self.inverse @ c
+        rho2 = np.einsum("mrq,mrq->mq", tilde, tilde) / total
+        gamma = 1 / (total * (1 + np.sqrt(np.maximum(1 - rho2, CLOSEST))))
+        return Response(total, c, tilde, rho2, gamma, np.swapaxes(self.mixed, 1, 2) @ c)
+
+    def _pull_response(
+        self,
+        response: Response,
+        by_c: Float[np.ndarray, "M R q"],
+        by_back: Float[np.ndarray, "M S q"],
+        by_root: Float[np.ndarray, "M q"],  # over √t
+    ) -> tuple[Float[np.ndarray, "M R q"], Float[np.ndarray, "M q"]]:
+        """Through (S1): derivatives by c and by t."""
+        total, _, tilde, rho2, gamma, along = response
+        by_gamma = np.einsum("msq,msq->mq", by_back, along)
+        left = np.sqrt(np.maximum(1 - rho2, CLOSEST))
+        by_rho2 = np.where(1 - rho2 > CLOSEST, by_gamma * gamma**2 * total / (2 * left), 0.0)
+        by_c = by_c + self.mixed @ (gamma[:, None] * by_back)
+        by_c += np.swapaxes(self.inverse, 1, 2) @ (tilde * (2 * by_rho2 / total)[:, None])
+        return by_c, 0.5 * by_root - (by_gamma * gamma + by_rho2 * rho2) / total
+
+    def _chances(
+        self,
+        m: int,
+        f: int,
+        direction: Float[np.ndarray, "q R"],
+        back: Float[np.ndarray, "q S"],
+        root: Float[np.ndarray, " q"],
+    ) -> Chances:
+        """The chance of each representer after each outcome, under one set and fantasy."""
+        E = direction[:, :, None] * back[:, None]
+        np.subtract(self.draws[m, f].T / self.temperature[m, f], E, out=E)
+        E -= np.max(E, 1, keepdims=True)
+        np.exp(E, out=E)
+        G = self.outcomes[:, None] * (direction / root[:, None])[:, None]
+        G = np.exp(G - np.max(G, 2, keepdims=True))
+        inverse = 1 / (G @ E)
+        p = G * (inverse @ np.swapaxes(E, 1, 2)) / back.shape[1]  # (S2), (S3)
+        return Chances(E, G, inverse, p, (self.weights @ p)[:, None])
+
+    def _gains(self, chances: Chances) -> Float[np.ndarray, " q"]:
+        """(S4)."""
+        return _entropy(chances.mean)[:, 0] - _entropy(chances.p) @ self.weights
+
+    def _pull(
+        self,
+        chances: Chances,
+        direction: Float[np.ndarray, "q R"],
+        back: Float[np.ndarray, "q S"],
+        root: Float[np.ndarray, " q"],
+    ) -> Pulled:
+        """Derivatives of (S4), through the softmax of each draw and outcome.
+
+        With π the softmax, b_kr the derivative of the gain by p_r(ξ_k) and b̄_sk = Σ_r π_skr b_kr,
+        that by an exponent is π_skr (b_kr − b̄_sk)/S. Only its sums over draws, over outcomes times
+        c, and over representers are needed, all of them products with E.
+        """
+        E, G, inverse, p, mean = chances
+        K, S = len(self.weights), back.shape[1]
+        by_p = self.weights[:, None] * np.log(np.maximum(p, LEAST) / np.maximum(mean, LEAST))
+        push = G * by_p
+        sideways = direction[:, None]
+        ahead = np.concatenate([push, push * sideways, G * sideways], 1) @ E  # (q, 3K, S)
+        average = ahead[:, :K] * inverse  # b̄
+        by_back = np.sum((ahead[:, 2 * K :] * average - ahead[:, K : 2 * K]) * inverse, 1) / S
+        average *= inverse
+        moved = back[:, None]
+        behind = np.concatenate([average, average * moved, inverse * moved], 1)
+        behind = behind @ np.swapaxes(E, 1, 2) / S  # (q, 3K, R)
+        by_lift = p * by_p - G * behind[:, :K]
+        by_draws = G * behind[:, K : 2 * K] - push * behind[:, 2 * K :]
+        lifted = self.outcomes @ by_lift / root[:, None]
+        by_direction = np.sum(by_draws, 1) + lifted
+        return Pulled(by_direction, by_back, -np.sum(lifted * direction, 1) / root)
 
 
-def _largest(v: Float[Array, "*b R"]) -> Float[Array, "*b 1"]:
-    return jnp.max(v, -1, keepdims=True)
+def _entropy(p: Float[np.ndarray, "*b R"]) -> Float[np.ndarray, "*b"]:
+    """−Σ p log p, with 0 log 0 = 0."""
+    return -np.sum(p * np.log(np.maximum(p, LEAST)), -1)
 
 
-def _entropy(p: Float[Array, "*b R"]) -> Float[Array, "*b"]:
-    """−Σ p log p, with 0 log 0 = 0 and a finite slope there."""
-    return -jnp.sum(p * jnp.log(jnp.maximum(p, 1e-300)), -1)
+def _log_improvement(
+    posterior: Posterior, points: Float[np.ndarray, "N D"]
+) -> Float[np.ndarray, " N"]:
+    """The logarithm of the mean Expected Improvement (M10) over sets and fantasies."""
+    means, variance = posterior.moments(points)
+    sd = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
+    each = np.log(sd) + log_ei((means - incumbent(posterior)[..., None]) / sd)
+    return np.asarray(logsumexp(each, axis=(0, 1))) - np.log(each.shape[0] * each.shape[1])
 
 
 def _representers(
-    key: Array, posterior: Posterior, points: Float[Array, "N D"], count: int
-) -> Float[Array, "R D"]:
+    posterior: Posterior,
+    points: Float[np.ndarray, "N D"],
+    count: int,
+    gumbel: Float[np.ndarray, " N"],
+) -> Float[np.ndarray, "R D"]:
     """Points drawn in proportion to their mean Expected Improvement, without replacement.
 
     The largest of log EI plus Gumbel noise are such a draw.
     """
     if count == len(points):
         return points
-    improvement = screen(partial(log_improvement, posterior, incumbent(posterior)), points)
-    score = improvement + jax.random.gumbel(key, (len(points),))
-    return points[jax.lax.top_k(score, count)[1]]
+    score = _log_improvement(posterior, points) + gumbel
+    return points[np.argsort(-score, kind="stable")[:count]]
 
 
 def _of(
-    key: Array,
     posterior: Posterior,
-    points: Float[Array, "N D"],
-    representers: int,
-    draws: int,
+    z: Float[np.ndarray, "R D"],
+    white: Float[np.ndarray, "S R"],
     outcomes: int,
-    temperature: float | Float[Array, ""],
+    temperature: float,
 ) -> ES:
-    """Representer points, and what all candidates share."""
-    point_key, draw_key = jax.random.split(key)
-    z = _representers(point_key, posterior, points, representers)
-    K = posterior.covariance(z)
-    W = posterior.whiten(K)
-    a = posterior.outputscale[:, None, None]
-    V = posterior.prior_covariance(z, z) - W @ jnp.swapaxes(W, 1, 2)
-    L, _ = robust_cholesky(V + SOFTNESS * a * jnp.eye(representers))
-    inverse = inverse_lower(L)
-    white = jax.random.normal(draw_key, (draws, representers))
-    values = posterior.means(K)[:, :, None] + (white @ jnp.swapaxes(L, 1, 2))[:, None]
+    """What all candidates share, from representer points and standard normal numbers."""
+    query = posterior.at(z)
+    W, a = query.A, posterior.outputscale[:, None]
+    V = posterior.covariance.between(z, z).K - W @ np.swapaxes(W, 1, 2)
+    softened = V + (SOFTNESS * a)[..., None] * np.eye(len(z))
+    L = np.stack([factorise(of_set)[0] for of_set in softened])
+    inverse = np.stack([dtrtri(of_set, lower=1)[0] for of_set in L])
+    values = query.means[:, :, None] + (white @ np.swapaxes(L, 1, 2))[:, None]
     nodes, weights = np.polynomial.hermite_e.hermegauss(outcomes)
     # |c_i|/√t is at most the standard deviation of f(z_i), and two may move apart.
-    widest = jnp.sqrt(jnp.max(jnp.diagonal(V, axis1=1, axis2=2), -1, keepdims=True))
-    coldest = jnp.maximum(2 * np.max(nodes) / RANGE * widest, SMALLEST**0.5 * jnp.sqrt(a[..., 0]))
+    widest = np.sqrt(np.max(np.diagonal(V, axis1=1, axis2=2), -1, keepdims=True, initial=0.0))
+    coldest = np.maximum(2 * np.max(nodes) / RANGE * widest, SMALLEST**0.5 * np.sqrt(a))
     return ES(
         posterior,
         z,
         W,
         inverse,
-        jnp.swapaxes(white @ inverse, 1, 2),
+        np.swapaxes(white @ inverse, 1, 2),
         values,
-        jnp.maximum(temperature * _gap(values), coldest),
-        jnp.asarray(nodes),
-        jnp.asarray(weights / weights.sum()),
+        np.maximum(temperature * _gap(values), coldest),
+        nodes,
+        weights / weights.sum(),
     )
 
 
-def _gap(draws: Float[Array, "M F S R"]) -> Float[Array, "M F"]:
+def _gap(draws: Float[np.ndarray, "M F S R"]) -> Float[np.ndarray, "M F"]:
     """The mean distance between the best and the second best value of a draw."""
     if draws.shape[-1] == 1:
-        return jnp.zeros(draws.shape[:2])
-    best = jax.lax.top_k(draws, 2)[0]
-    return jnp.mean(best[..., 0] - best[..., 1], -1)
+        return np.zeros(draws.shape[:2])
+    best = np.partition(draws, -2, axis=-1)[..., -2:]
+    return np.mean(best[..., 1] - best[..., 0], -1)
 
 
 def _draws(posterior: Posterior) -> int:
     """Draws for each set and fantasy: the more of these, the fewer."""
-    M, F, _ = posterior.weights.shape
-    return int(np.clip(DRAWS // (M * F), FEWEST, MOST))
+    return int(np.clip(DRAWS // (posterior.sets * posterior.fantasies), FEWEST, MOST))
 
 
-def _fewer(posterior: Posterior) -> Posterior:
-    """With no more fantasies of what is pending than there are draws for."""
-    M, F, _ = posterior.weights.shape
-    some = slice(min(F, max(DRAWS // (M * FEWEST), 1)))
-    return replace(
-        posterior, residual=posterior.residual[:, some], weights=posterior.weights[:, some]
-    )
+def _drawn(
+    stream: Stream,
+    posterior: Posterior,
+    points: Float[np.ndarray, "N D"],
+    representers: int,
+    draws: int,
+    outcomes: int = OUTCOMES,
+    temperature: float = TEMPERATURE,
+) -> ES:
+    """ES with random numbers from a stream."""
+    count = min(representers, len(points))
+    gumbel = stream.child(0).draw().gumbel(size=len(points))
+    z = _representers(posterior, points, count, gumbel)
+    white = stream.child(1).draw().standard_normal((draws, count))
+    return _of(posterior, z, white, outcomes, temperature)
 
 
 def build(context: Context) -> ES:
-    """ES from what the engine has at hand."""
-    count = min(REPRESENTERS, len(context.points))
-    posterior = _fewer(context.posterior)
-    S = _draws(posterior)
-    return _of(context.key, posterior, context.points, count, S, OUTCOMES, TEMPERATURE)
+    """ES from what the engine has at hand; no more fantasies than there are draws for."""
+    most = max(DRAWS // (context.posterior.sets * FEWEST), 1)
+    posterior = context.posterior.some_fantasies(most)
+    return _drawn(context.stream, posterior, context.points, REPRESENTERS, _draws(posterior))
 
 
-_compiled = compiled("representers", "draws", "outcomes")(_of)
-
-
-@double
+@engine_work
 def es(
     posterior: Posterior,
     points: ArrayLike,
-    key: Array | int = 0,
+    seed: int = 0,
     *,
     representers: int = REPRESENTERS,
     draws: int | None = None,
@@ -210,25 +356,23 @@ def es(
 ) -> ES:
     """Entropy Search as a function of points: `es(posterior, points)(X)` in nats.
 
-    Representer points are drawn from `points` (N, d), all of which are taken if there are no more
-    than `representers`. `draws` is the number of draws for each set, `outcomes` that of y, and
-    `temperature` the softmax's, relative to the mean gap between the best two values of a draw.
+    Args:
+        posterior: what is known of the objective.
+        points: (N, d); representer points are drawn from these, or are all of them if there are no
+            more than `representers`.
+        seed: the same seed gives the same function.
+        representers: the number of representer points.
+        draws: of the values there, for each set and fantasy.
+        outcomes: of an evaluation.
+        temperature: of the softmax, relative to the mean gap between a draw's best two values.
     """
     given = np.asarray(points, dtype=np.float64)
-    d = np.shape(posterior.X)[1]
+    d = posterior.dimensions
     if given.ndim != 2 or given.shape[1] != d or len(given) == 0:
-        raise ValueError(f"points must have shape (N, {d}), not {given.shape}")
+        raise ValueError(f"points must have shape (N, {d}) with N ≥ 1, not {given.shape}")
     draws = _draws(posterior) if draws is None else draws
     counts = {"representers": representers, "draws": draws, "outcomes": outcomes}
     for name, value in counts.items():
         if value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
-    return _compiled(
-        make_key(key) if isinstance(key, int) else key,
-        posterior,
-        jnp.asarray(given),
-        min(representers, len(given)),
-        draws,
-        outcomes,
-        temperature,
-    )
+    return _drawn(Stream.of(seed), posterior, given, representers, draws, outcomes, temperature)

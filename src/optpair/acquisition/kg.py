@@ -15,26 +15,25 @@ the order of their slopes; with c_j where line j hands over to line j + 1,
 over the lines that are the largest somewhere: every term is at least 0. The walk along them looks
 at every line once for each hand-over, of which there are few, and sorts nothing.
 
-Values are averaged over sets and fantasies. Where nothing is pending all fantasies are the same,
-and one of them is enough.
+Values are averaged over sets and fantasies.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets
-from optpair.acquisition.normal import log_ei, log_ndtr
-from optpair.gp.posterior import Posterior
-from optpair.pairs import OptimalPairs, best_data
-from optpair.runtime import compiled, double, pytree
+from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets
+from optpair.acquisition.special.normal import Reals, log_ei, log_ndtr
+from optpair.gp.kernels.base import Between
+from optpair.gp.posterior import BLOCK, Posterior, Query, as_points
+from optpair.optima.base import Optima
+from optpair.threads import engine_work
 
 DATA = 4  # best data points among the places
 POINTS = 4  # screened points among them
@@ -43,181 +42,196 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)
 _FAR = 40.0  # standard deviations: nothing is out there
 
 
-@pytree
+class Lines(NamedTuple):
+    """m(x_i | y at x) as lines in z: those of the places, and last that of x itself."""
+
+    query: Query
+    between: Between  # x and the places
+    scale: Float[np.ndarray, "M q 1"]  # √(s + σ²)
+    levels: Float[np.ndarray, "M F q A"]
+    slopes: Float[np.ndarray, "M q A"]
+
+
 @dataclass(frozen=True)
 class KG(Acquisition):
     """The knowledge gradient (M15), in units of y."""
 
     posterior: Posterior
-    places: Float[Array, "M A D"]
-    means: Float[Array, "M F A"]
-    whitened: Float[Array, "M A n"]  # C⁻¹k(X, x_i)
-    weights: Float[Array, "M F n"]  # of the fantasies that are averaged over
-    alone: Bool[Array, ""]  # whether they are all the same
+    """With the fantasies that are averaged over."""
+    places: Float[np.ndarray, "M A D"]
+    means: Float[np.ndarray, "M F A"]
+    whitened: Float[np.ndarray, "M A n"]  # C⁻¹k(X, x_i)
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.posterior.dimensions
+
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """KG(x)."""
-        posterior = replace(self.posterior, weights=self.weights)
-        K = posterior.covariance(X)
-        A = posterior.whiten(K)
-        floor = SMALLEST * posterior.outputscale[:, None]
-        variance = jnp.maximum(posterior.variance(A), floor)
-        cross = posterior.prior_covariance(X, self.places) - A @ jnp.swapaxes(self.whitened, 1, 2)
-        scale = jnp.sqrt(variance + posterior.noise[:, None])[..., None]
-        slopes = jnp.concatenate([cross, variance[..., None]], -1) / scale
-        means = posterior.means(K)
+        lines = self._lines(X)
+        slopes = np.broadcast_to(lines.slopes[:, None], lines.levels.shape)
+        return np.mean(lines_gain(lines.levels, slopes), (0, 1))
 
-        def average(there: Float[Array, "M F A"], here: Float[Array, "M F q"]) -> Array:
-            shape = (*here.shape, there.shape[-1])
-            places = jnp.broadcast_to(there[:, :, None], shape)
-            levels = jnp.concatenate([places, here[..., None]], -1)
-            gains = lines_gain(levels, jnp.broadcast_to(slopes[:, None], levels.shape))
-            return jnp.mean(gains, (0, 1))
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """KG(x), and its derivatives."""
+        query, between, scale, levels, slopes = self._lines(X)
+        own = np.broadcast_to(slopes[:, None], levels.shape)
+        gains, by_levels, by_slopes = lines_gain_and_slopes(levels, own)
+        count = levels.shape[0] * levels.shape[1]
+        by_lines = by_slopes.sum(1) / (count * scale)  # by the numerators of b
+        by_cross = by_lines[..., :-1]
+        by_scale = -np.sum(by_lines * slopes, -1)
+        by_variance = by_lines[..., -1] + by_scale / (2 * scale[..., 0])
+        by_variance[query.variance <= self.posterior.floor[:, None]] = 0.0
+        by_means = by_levels[..., -1] / count
+        slope = query.pull(by_means, by_variance, -(by_cross @ self.whitened))
+        return np.mean(gains, (0, 1)), (slope + between.pull(by_cross)).sum(0)
 
-        if means.shape[1] == 1:
-            return average(self.means, means)
-        value: Array = jax.lax.cond(
-            self.alone,
-            lambda: average(self.means[:, :1], means[:, :1]),
-            lambda: average(self.means, means),
-        )
-        return value
+    def _lines(self, X: Points) -> Lines:
+        posterior = self.posterior
+        query = posterior.at(X)
+        between = posterior.covariance.between(X, self.places)
+        variance = np.maximum(query.variance, posterior.floor[:, None])[..., None]
+        cross = between.K - query.A @ np.swapaxes(self.whitened, 1, 2)
+        scale = np.sqrt(variance + posterior.noise[:, None, None])
+        slopes = np.concatenate([cross, variance], -1) / scale
+        here = query.means[..., None]
+        there = np.broadcast_to(self.means[:, :, None], (*here.shape[:3], self.means.shape[2]))
+        return Lines(query, between, scale, np.concatenate([there, here], -1), slopes)
 
 
-@jax.custom_jvp
-def lines_gain(a: Float[Array, "*b A"], b: Float[Array, "*b A"]) -> Float[Array, "*b"]:
+def lines_gain(
+    a: Float[np.ndarray, "*b A"], b: Float[np.ndarray, "*b A"]
+) -> Float[np.ndarray, "*b"]:
     """E max_i (a_i + b_i z) − max_i a_i for z ~ N(0, 1), exactly (M16).
 
-    At least 0, and exact to round-off also where it is far below a and b. Its derivative is that of
-    an envelope, Σ (Φ(u_i) − Φ(l_i)) da_i + (φ(l_i) − φ(u_i)) db_i − da_0: line i is the largest
-    between l_i and u_i, and line 0 at z = 0.
+    At least 0, and exact to round-off also where it is far below a and b.
     """
-    first = _first(a, b)
-
-    def meet(walk: tuple[_Walk, Array]) -> tuple[_Walk, Array]:
-        at, total = walk
-        after, rise = _hand_over(a, b, at)
-        more = jnp.where(after.going, rise * _tail_mean(after.z), 0.0)  # (M16)
-        return after, total + more
-
-    start = (first, jnp.zeros(a.shape[:-1]))
-    _, total = jax.lax.while_loop(lambda walk: jnp.any(walk[0].going), meet, start)
-    return total
+    A = a.shape[-1]
+    walk = _walk(a.reshape(-1, A), b.reshape(-1, A))
+    return _total(walk, a.shape[:-1])
 
 
-@lines_gain.defjvp
-def _lines_gain_jvp(
-    primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    a, b = primals
-    low, high = _envelope(a, b)
-    now = jax.nn.one_hot(jnp.argmax(a, -1), a.shape[-1], dtype=a.dtype)
-    chance, push = _between(low, high) - now, _density(low) - _density(high)
-    return lines_gain(a, b), jnp.sum(chance * tangents[0] + push * tangents[1], -1)
+def lines_gain_and_slopes(
+    a: Float[np.ndarray, "*b A"], b: Float[np.ndarray, "*b A"]
+) -> tuple[Float[np.ndarray, "*b"], Float[np.ndarray, "*b A"], Float[np.ndarray, "*b A"]]:
+    """The gain of `lines_gain` and its derivatives in a and b, those of an envelope.
+
+        Φ(u_i) − Φ(l_i), less 1 for the largest a_i,    φ(l_i) − φ(u_i)
+
+    where line i is the largest between l_i and u_i; 0 where it is nowhere.
+    """
+    shape, A = a.shape, a.shape[-1]
+    flat = a.reshape(-1, A)
+    walk = _walk(flat, b.reshape(-1, A))
+    every = np.arange(len(flat))
+    low, high = np.full(flat.shape, _FAR), np.full(flat.shape, _FAR)
+    low[every, walk.first] = -_FAR
+    high[walk.row, walk.before] = walk.z
+    low[walk.row, walk.after] = walk.z
+    somewhere = np.nonzero(low < high)
+    by_a, by_b = np.zeros(flat.shape), np.zeros(flat.shape)
+    start, end = low[somewhere], high[somewhere]
+    by_a[somewhere] = _between(start, end)
+    by_b[somewhere] = _density(start) - _density(end)
+    by_a[every, np.argmax(flat, -1)] -= 1
+    return _total(walk, shape[:-1]), by_a.reshape(shape), by_b.reshape(shape)
 
 
 class _Walk(NamedTuple):
-    """Where a walk along the largest lines, from z = −40 upwards, has come to."""
+    """The lines that are the largest one after the other, from z = −40 upwards."""
 
-    line: Array  # the largest above z
-    z: Array
-    going: Array  # whether there may be another one
-
-
-def _first(a: Float[Array, "*b A"], b: Float[Array, "*b A"]) -> _Walk:
-    line = jnp.argmax(a - _FAR * b, -1)
-    return _Walk(line, jnp.full(line.shape, -_FAR), jnp.ones(line.shape, dtype=bool))
+    first: Int[np.ndarray, " B"]  # the largest line at −40
+    row: Int[np.ndarray, " H"]  # hand-overs: of which row,
+    before: Int[np.ndarray, " H"]  # from which line
+    after: Int[np.ndarray, " H"]  # to which,
+    z: Float[np.ndarray, " H"]  # where,
+    rise: Float[np.ndarray, " H"]  # and how much steeper it is
 
 
-def _hand_over(
-    a: Float[Array, "*b A"], b: Float[Array, "*b A"], at: _Walk
-) -> tuple[_Walk, Float[Array, "*b"]]:
-    """On to the steeper line that is met first, and how much steeper it is.
+def _walk(a: Float[np.ndarray, "B A"], b: Float[np.ndarray, "B A"]) -> _Walk:
+    """All hand-overs: each is to the steeper line that is met first.
 
     Slopes only rise, so that the walk ends also where round-off makes lines meet in no order.
     """
-    level, slope = (jnp.take_along_axis(v, at.line[..., None], -1) for v in (a, b))
-    rise = b - slope
-    steeper = rise > 0
-    meeting = jnp.where(steeper, (level - a) / jnp.where(steeper, rise, 1.0), jnp.inf)
-    line = jnp.argmin(meeting, -1)
-    z, more = (jnp.take_along_axis(v, line[..., None], -1)[..., 0] for v in (meeting, rise))
-    going = at.going & (z < _FAR)
-    moved = jnp.maximum(jnp.where(going, z, at.z), at.z)
-    return _Walk(jnp.where(going, line, at.line), moved, going), more
+    first = np.argmax(a - _FAR * b, -1)
+    row, line, z = np.arange(len(a)), first, np.full(len(a), -_FAR)
+    found = []
+    while len(row):
+        every = np.arange(len(row))
+        rise = b - b[every, line][:, None]
+        meeting = np.full(a.shape, np.inf)
+        np.divide(a[every, line][:, None] - a, rise, out=meeting, where=rise > 0)
+        after = np.argmin(meeting, -1)
+        met = meeting[every, after]
+        going = np.flatnonzero(met < _FAR)
+        z = np.maximum(met[going], z[going])
+        row, before, line, rise = row[going], line[going], after[going], rise[going, after[going]]
+        found.append((row, before, line, z, rise))
+        a, b = a[going], b[going]
+    parts = zip(*found, strict=True) if found else ((first[:0],) * 3 + (z, z))
+    return _Walk(first, *(np.concatenate(part) for part in parts))
 
 
-def _envelope(
-    a: Float[Array, "*b A"], b: Float[Array, "*b A"]
-) -> tuple[Float[Array, "*b A"], Float[Array, "*b A"]]:
-    """Where each line is the largest, within ±40; from 40 to 40 if nowhere."""
-    lines = jnp.arange(a.shape[-1])
-
-    def meet(walk: tuple[_Walk, Array, Array]) -> tuple[_Walk, Array, Array]:
-        at, low, high = walk
-        after, _ = _hand_over(a, b, at)
-        z, going = after.z[..., None], after.going[..., None]
-        high = jnp.where(going & (lines == at.line[..., None]), z, high)
-        return after, jnp.where(going & (lines == after.line[..., None]), z, low), high
-
-    first = _first(a, b)
-    low = jnp.where(lines == first.line[..., None], -_FAR, jnp.full(a.shape, _FAR))
-    start = (first, low, jnp.full(a.shape, _FAR))
-    _, low, high = jax.lax.while_loop(lambda walk: jnp.any(walk[0].going), meet, start)
-    return low, high
+def _total(walk: _Walk, shape: tuple[int, ...]) -> Reals:
+    """Σ_j (b_{j+1} − b_j) g(c_j) (M16), g(c) = E max(0, z − |c|)."""
+    terms = walk.rise * np.exp(log_ei(-np.abs(walk.z)))
+    return np.bincount(walk.row, terms, len(walk.first)).reshape(shape)
 
 
-def _tail_mean(c: Array) -> Array:
-    """g(c) = E max(0, z − |c|)."""
-    return jnp.exp(log_ei(-jnp.abs(c)))
+def _density(c: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    return np.exp(-0.5 * c * c) * _DENSITY
 
 
-def _density(c: Array) -> Array:
-    return jnp.exp(-0.5 * c * c) * _DENSITY
-
-
-def _between(low: Array, high: Array) -> Array:
+def _between(
+    low: Float[np.ndarray, " N"], high: Float[np.ndarray, " N"]
+) -> Float[np.ndarray, " N"]:
     """Φ(high) − Φ(low), from the side where both are small."""
     flip = low > 0
-    upper, lower = jnp.where(flip, -low, high), jnp.where(flip, -high, low)
-    return jnp.exp(log_ndtr(upper)) - jnp.exp(log_ndtr(lower))
+    upper, lower = np.where(flip, -low, high), np.where(flip, -high, low)
+    return np.exp(log_ndtr(upper)) - np.exp(log_ndtr(lower))
+
+
+def _means(posterior: Posterior, points: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "M N"]:
+    """The posterior mean of each set, averaged over fantasies, a block of points at a time."""
+    weights = posterior.weights.mean(1)
+    found = np.empty((posterior.sets, len(points)))
+    for i in range(0, len(points), BLOCK):
+        K = posterior.covariance.between(points[i : i + BLOCK], posterior.X).K
+        found[:, i : i + BLOCK] = np.einsum("mqn,mn->mq", K, weights)
+    return found + posterior.mean[:, None]
+
+
+def _of(
+    posterior: Posterior, x: Float[np.ndarray, "M P D"], points: Float[np.ndarray, "N D"]
+) -> KG:
+    order = np.argsort(-_means(posterior, points), axis=1, kind="stable")
+    data = np.broadcast_to(posterior.best_data(DATA), (len(x), DATA, x.shape[2]))
+    return _at(posterior, np.concatenate([x, data, points[order[:, :POINTS]]], 1))
+
+
+def _at(posterior: Posterior, places: Float[np.ndarray, "M A D"]) -> KG:
+    fewer = posterior.some_fantasies(-(-FANTASIES // posterior.sets))
+    query = fewer.at(places)
+    return KG(fewer, places, query.means, query.A)
 
 
 def build(context: Context) -> KG:
     """KG from what the engine has at hand."""
-    if context.stars is None:
-        raise ValueError("the knowledge gradient needs optimal pairs")
-    return _of(context.posterior, jnp.asarray(context.stars.x), context.points)
+    optima = context.need_optima("the knowledge gradient")
+    return _of(context.posterior, optima.star, context.points)
 
 
-def _of(posterior: Posterior, x: Float[Array, "M P D"], points: Float[Array, "N D"]) -> KG:
-    sets, _, D = x.shape
-    screened = jnp.mean(posterior.means(posterior.covariance(points)), 1)
-    _, best = jax.lax.top_k(screened, min(POINTS, len(points)))
-    data = jnp.broadcast_to(best_data(posterior, DATA), (sets, DATA, D))
-    places = jnp.concatenate([x, data, points[best]], 1)
-    return _at(posterior, places)
-
-
-def _at(posterior: Posterior, places: Float[Array, "M A D"]) -> KG:
-    sets, fantasies, _ = posterior.weights.shape
-    weights = posterior.weights[:, : min(fantasies, -(-FANTASIES // sets))]
-    K = posterior.covariance(places)
-    means = replace(posterior, weights=weights).means(K)
-    alone = jnp.all(weights == weights[:, :1])
-    return KG(posterior, places, means, posterior.whiten(K), weights, alone)
-
-
-_compiled = compiled()(_of)
-
-
-@double
-def kg(posterior: Posterior, stars: OptimalPairs, points: ArrayLike | None = None) -> KG:
-    """The knowledge gradient as a function of points, in units of y: `kg(posterior, stars)(X)`.
+@engine_work
+def kg(posterior: Posterior, optima: Optima, points: ArrayLike | None = None) -> KG:
+    """The knowledge gradient as a function of points, in units of y: `kg(posterior, optima)(X)`.
 
     The places where the best posterior mean may be are the optima x*, the best data and the best
     of `points` (N, d), by default the data.
     """
-    check_sets(posterior, stars.f)
-    given = posterior.X[posterior.mask] if points is None else points
-    return _compiled(posterior, jnp.asarray(stars.x), jnp.asarray(given))
+    check_sets(posterior, optima.f)
+    given = posterior.X if points is None else as_points(points, posterior.dimensions)
+    return _of(posterior, optima.star, given)
