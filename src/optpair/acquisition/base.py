@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -26,6 +26,13 @@ FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
 
 Points = Float[np.ndarray, "q D"]
 Rows = Int[np.ndarray, " q"] | None
+Values = Literal["gain", "improvement", "log improvement", "worth"]
+"""What the values of an acquisition function are.
+
+A `gain` (nats, or a probability) and an `improvement` (in units of y) are at least 0; a `worth` is
+a value of the objective. This decides how they change with the units of y, and how weights act on
+them: see `optpair.acquisition.weights`.
+"""
 
 
 @dataclass(frozen=True)
@@ -144,9 +151,17 @@ class OfMoments(Acquisition):
         return values, query.pull(by_means, by_variance).sum(0)
 
 
+def bounded(
+    posterior: Posterior, variance: Float[np.ndarray, "M q"]
+) -> tuple[Float[np.ndarray, "M q"], Bool[np.ndarray, "M q"]]:
+    """s(x) with round-off kept out, and where s(x) is not below what round-off leaves."""
+    floor = posterior.floor[:, None]
+    return np.maximum(variance, floor), variance >= floor
+
+
 def incumbent(posterior: Posterior) -> Float[np.ndarray, "M F"]:
     """m⁺ = max_i m(x_i), the best posterior mean among the observed points."""
-    return np.max(posterior.means_at_data(), -1, initial=-np.inf)
+    return np.asarray(np.max(posterior.means_at_data(), -1, initial=-np.inf))
 
 
 def check_sets(posterior: Posterior, values: np.ndarray) -> None:

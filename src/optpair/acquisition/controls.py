@@ -9,21 +9,21 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from optpair.cube import Cube
-from optpair.maximize import sobol as sobol_points
-from optpair.maximize import space_filling
-from optpair.runtime import Stream
+from optpair.cube.candidates import space_filling
+from optpair.cube.cube import Cube
+from optpair.cube.lattice import lattice as lattice_points
+from optpair.streams import Stream
 
-BLOCK = 1024
+BLOCK = 1024  # lattice points made together, doubled as a search grows
 
 
 def random(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:
     """The i-th of independent points: uniform on the cube, in the measure of `Cube.spread`."""
-    return np.asarray(cube.spread(stream.child(i).draw().uniform(size=cube.parameters)))
+    return cube.spread(stream.child(i).draw().uniform(size=cube.parameters))
 
 
-def sobol(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:
-    """The i-th point of a Sobol sequence, shifted at random around the torus."""
-    points = sobol_points(cube.parameters, BLOCK * (1 << (i // BLOCK).bit_length()))
+def lattice(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:
+    """The i-th point of a lattice sequence, shifted at random around the torus."""
+    points = lattice_points(cube.parameters, BLOCK * (1 << (i // BLOCK).bit_length()))
     shift = stream.draw().uniform(size=cube.parameters)
     return np.asarray(space_filling(shift, cube, points[i : i + 1])[0])

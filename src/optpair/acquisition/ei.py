@@ -26,31 +26,71 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg.lapack import dtrtri
+from scipy.special import logsumexp
 
-from optpair.acquisition.base import Acquisition, Context, incumbent, log_improvement
-from optpair.gp.posterior import Posterior, gram, inverse_lower, robust_cholesky
-from optpair.runtime import compiled, double, make_key, pytree, static
+from optpair.acquisition.base import Context, OfMoments, Partials, bounded, incumbent
+from optpair.acquisition.special.normal import log_ei, log_ei_and_slope
+from optpair.gp.linalg import factorise
+from optpair.gp.posterior import Posterior
+from optpair.streams import Stream
+from optpair.threads import engine_work
 
-DRAWS = 32  # of the values at the data, a set
+DRAWS = 32  # of the values at the data, per set
 NUGGET = 1e-8  # of the output scale
 
+White = Float[np.ndarray, "2 draws n"]
+"""Standard normal numbers: u and ε of (M12), for each draw and fantasy."""
 
-@pytree
+
 @dataclass(frozen=True)
-class EI(Acquisition):
+class EI(OfMoments):
     """The mean EI, or its logarithm, which has a slope to climb where EI itself is 0."""
 
     posterior: Posterior
-    incumbent: Float[Array, "M F"]
-    log: bool = static()
+    incumbent: Float[np.ndarray, "M F"]
+    log: bool
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    def of_moments(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Float[np.ndarray, " q"]:
         """EI(x) or log EI(x)."""
-        value = log_improvement(self.posterior, self.incumbent, X)
-        return value if self.log else jnp.exp(value)
+        s, _ = bounded(self.posterior, variance)
+        sd = np.sqrt(s)[:, None]
+        value = _log_mean(np.log(sd) + log_ei(self._above(means, sd)))  # (M10)
+        return value if self.log else np.exp(value)
+
+    def partials(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Partials:
+        """EI(x) or log EI(x), and its derivatives.
+
+        Those of log √s + log EI(z) by m and s are r/√s and (1 − r z)/2s, with r the slope of log EI
+        in z. Each set and fantasy counts by its share in the mean.
+        """
+        s, free = bounded(self.posterior, variance)
+        sd = np.sqrt(s)[:, None]
+        z = self._above(means, sd)
+        log_improvement, slope = log_ei_and_slope(z)
+        each = np.log(sd) + log_improvement
+        value = _log_mean(each)
+        share = np.exp(each - value) / (z.shape[0] * z.shape[1])
+        by_means = share * slope / sd
+        by_variance = np.sum(share * (1 - slope * z), 1) * (0.5 / s) * free
+        if self.log:
+            return Partials(value, by_means, by_variance)
+        improvement = np.exp(value)
+        return Partials(improvement, improvement * by_means, improvement * by_variance)
+
+    def _above(self, means: np.ndarray, sd: np.ndarray) -> Float[np.ndarray, "M F q"]:
+        return np.asarray((means - self.incumbent[..., None]) / sd)
+
+
+def _log_mean(each: Float[np.ndarray, "M F q"]) -> Float[np.ndarray, " q"]:
+    """The logarithm of the mean over sets and fantasies."""
+    return np.asarray(logsumexp(each, axis=(0, 1)) - np.log(each.shape[0] * each.shape[1]))
 
 
 def build(context: Context, *, log: bool) -> EI:
@@ -60,72 +100,71 @@ def build(context: Context, *, log: bool) -> EI:
 
 def build_noisy(context: Context, *, log: bool) -> EI:
     """Noisy EI from what the engine has at hand; with fantasies, some draws for each."""
-    fantasies = context.posterior.residual.shape[1]
-    return _noisy(context.key, context.posterior, -(-DRAWS // fantasies), log)
+    draws = -(-DRAWS // context.posterior.fantasies)
+    return _noisy(context.posterior, _white(context.stream, context.posterior, draws), log)
 
 
 def _of(posterior: Posterior, log: bool) -> EI:
     return EI(posterior, incumbent(posterior), log)
 
 
-def _noisy(key: Array, posterior: Posterior, draws: int, log: bool) -> EI:
-    return _of(_redrawn(key, posterior, draws), log)  # (M11)
+def _noisy(posterior: Posterior, white: White, log: bool) -> EI:
+    return _of(_redrawn(posterior, white), log)  # (M11)
 
 
-def _redrawn(key: Array, posterior: Posterior, draws: int) -> Posterior:
-    """Posteriors without noise, as many as draws of the values at the data, for each fantasy.
+def _white(stream: Stream, posterior: Posterior, draws: int) -> White:
+    """Sets share them, and an observation more does not change those of the others."""
+    shape = (len(posterior.X), 2, draws * posterior.fantasies)
+    return np.moveaxis(stream.draw().standard_normal(shape), 0, 2)
 
-    Sets share their normal numbers; each observation has a key of its own, so that padding does not
-    change what is drawn.
+
+def _redrawn(posterior: Posterior, white: White) -> Posterior:
+    """Posteriors without noise, one for each draw of the values at the data and each fantasy.
+
+    The draws of `white` are those of the first fantasy, the second, …, and again from the first.
     """
-    M, F, n = posterior.residual.shape
-    noise_var = posterior.noise_var
-    nugget = jnp.minimum(noise_var, NUGGET * posterior.outputscale[:, None])
-    kernel, scale, outputscale = posterior.kernel, posterior.scale, posterior.outputscale
-    K = gram(kernel, scale, outputscale, nugget, posterior.X, posterior.mask)
-    L, jitter = robust_cholesky(K)
-    inverse = inverse_lower(L)
-    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(n))
-    white = jax.vmap(lambda k: jax.random.normal(k, (2, draws * F)), out_axes=2)(keys)
-    u, noise = white[0], jnp.sqrt(jnp.maximum(noise_var - nugget, 0.0))[:, None] * white[1]
-    prior = u @ jnp.swapaxes(L, 1, 2)
-    residual = jnp.broadcast_to(posterior.residual[:, None], (M, draws, F, n))
-    gap = jnp.where(posterior.mask, residual.reshape(M, draws * F, n) - prior - noise, 0.0)
-    w = posterior.whiten(gap) @ posterior.inverse_factor
-    weights = jnp.where(posterior.mask, u @ inverse + w, 0.0)  # (M12)
+    noise_var, X = posterior.noise_var, posterior.X
+    nugget = np.minimum(noise_var, NUGGET * posterior.outputscale[:, None])
+    diagonal = posterior.covariance.diagonal(X) + nugget
+    K = posterior.covariance.between(X, X).K
+    index = np.arange(len(X))
+    K[:, index, index] = diagonal
+    L, inverse, jitter = np.empty_like(K), np.empty_like(K), np.empty(len(K))
+    for m, gram in enumerate(K):
+        L[m], jitter[m] = factorise(gram)
+        inverse[m] = dtrtri(L[m], lower=1)[0]
+    u, noise = white[0], np.sqrt(noise_var - nugget)[:, None] * white[1]
+    prior = u @ np.swapaxes(L, 1, 2)
+    residual = np.tile(posterior.residual, (1, len(u) // posterior.fantasies, 1))
+    w = posterior.solve(residual - prior - noise)
     return replace(
         posterior,
         noise_var=nugget,
-        residual=jnp.where(posterior.mask, prior + w @ K, 0.0),
-        weights=weights,
+        residual=prior + w @ K,
+        weights=u @ inverse + w,  # (M12)
         inverse_factor=inverse,
         jitter=jitter,
     )
 
 
-_compiled = compiled("log")(_of)
-_compiled_noisy = compiled("draws", "log")(_noisy)
-
-
-@double
+@engine_work
 def ei(posterior: Posterior) -> EI:
     """Expected Improvement as a function of points, in units of y: `ei(posterior)(X)`."""
-    return _compiled(posterior, False)
+    return _of(posterior, False)
 
 
-@double
+@engine_work
 def logei(posterior: Posterior) -> EI:
     """Log Expected Improvement as a function of points: `logei(posterior)(X)`."""
-    return _compiled(posterior, True)
+    return _of(posterior, True)
 
 
-@double
-def nei(posterior: Posterior, key: Array | int = 0, *, draws: int = DRAWS, log: bool = False) -> EI:
+@engine_work
+def nei(posterior: Posterior, seed: int = 0, *, draws: int = DRAWS, log: bool = False) -> EI:
     """Noisy Expected Improvement as a function of points, in units of y: `nei(posterior)(X)`.
 
-    `key` is a JAX key or a seed for the `draws` of the values at the data; `log` gives the
-    logarithm.
+    `seed` is that of the `draws` of the values at the data; `log` gives the logarithm.
     """
     if draws < 1:
         raise ValueError(f"draws must be at least 1, not {draws}")
-    return _compiled_noisy(make_key(key) if isinstance(key, int) else key, posterior, draws, log)
+    return _noisy(posterior, _white(Stream.of(seed), posterior, draws), log)

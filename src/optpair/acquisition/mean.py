@@ -7,31 +7,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
 
-from optpair.acquisition.base import Acquisition, Context
+from optpair.acquisition.base import Acquisition, Context, Points, Rows
 from optpair.gp.posterior import Posterior
-from optpair.runtime import pytree
 
 
-@pytree
 @dataclass(frozen=True)
 class Mean(Acquisition):
-    """The mean over sets of m(x), in units of y."""
+    """The mean over sets of m(x), in units of y. It needs no variance, so nothing is whitened."""
 
     posterior: Posterior
+    level: float  # the mean of μ over sets
+    weights: Float[np.ndarray, "M n"]  # of the data in m(x), divided by M
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.posterior.dimensions
+
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """m(x)."""
-        return jnp.mean(self.posterior.means(self.posterior.covariance(X)), (0, 1))
+        K = self.posterior.covariance.between(X, self.posterior.X).K
+        return np.asarray(self.level + np.einsum("mqn,mn->q", K, self.weights))
+
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """m(x), and its derivatives."""
+        between = self.posterior.covariance.between(X, self.posterior.X)
+        values = self.level + np.einsum("mqn,mn->q", between.K, self.weights)
+        by_K = np.broadcast_to(self.weights[:, None], between.K.shape)
+        return np.asarray(values), between.pull(by_K).sum(0)
 
 
 def build(context: Context) -> Mean:
     """The mean from what the engine has at hand."""
-    return Mean(context.posterior)
+    return mean(context.posterior)
 
 
 def mean(posterior: Posterior) -> Mean:
     """The posterior mean as a function of points: `mean(posterior)(X)`."""
-    return Mean(posterior)
+    weights = posterior.weights.mean(1) / posterior.sets
+    return Mean(posterior, float(np.mean(posterior.mean)), weights)

@@ -32,73 +32,108 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erfc, ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Float
+from scipy.special import erfc, ndtri
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, check_sets, incumbent
-from optpair.acquisition.truncation import exact_gain, moment_matched_gain, noiseless_gain
-from optpair.cube import Cube
+from optpair.acquisition.base import (
+    Context,
+    OfMoments,
+    Partials,
+    bounded,
+    check_sets,
+    incumbent,
+)
+from optpair.acquisition.special.truncation import (
+    exact_gain,
+    exact_gain_and_slopes,
+    moment_matched_gain,
+    moment_matched_gain_and_slopes,
+    noiseless_gain,
+    noiseless_gain_and_slope,
+)
+from optpair.cube.candidates import space_filling
+from optpair.cube.cube import Cube
+from optpair.cube.lattice import lattice
 from optpair.gp.posterior import Posterior
-from optpair.maximize import screen, sobol, space_filling
-from optpair.pairs import OptimalPairs
-from optpair.runtime import Stream, compiled, double, make_key, pytree, static
+from optpair.optima.base import Optima
+from optpair.streams import Stream
+from optpair.threads import engine_work
 
 Form = Literal["noiseless", "matched", "exact"]
-Maxima = OptimalPairs | Float[Array | np.ndarray, "M P"]
+Maxima = Optima | Float[np.ndarray, "M P"]
 
 POINTS = 2560  # that the Gumbel approximation is fitted on, at most, beside the data
-MAXIMA = 16  # Gumbel draws a set, where fantasies do not say how many
+MAXIMA = 16  # Gumbel draws per set, where fantasies do not say how many
 QUARTILES = np.array([0.25, 0.5, 0.75])
 ENOUGH = 1e-10  # of log(−log P), which is about as much of the Gumbel distribution's scale
 ROUNDS = 40  # of regula falsi, at most: about six are needed
 
 
-@pytree
 @dataclass(frozen=True)
-class MES(Acquisition):
+class MES(OfMoments):
     """What an evaluation says about f*, in nats."""
 
     posterior: Posterior
-    f: Float[Array, "M P"]
-    form: Form = static()
-    screened: Float[Array, " N"] | None = None
+    f: Float[np.ndarray, "M P"]
+    weights: Float[np.ndarray, "M P"]  # of the maxima; one in all
+    form: Form
+    screened: Float[np.ndarray, " N"] | None = None
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
-        """α(x), nats."""
-        return self.given(*self.posterior.moments(X))
-
-    def given(
-        self, means: Float[Array, "M F q"], variance: Float[Array, "M q"]
-    ) -> Float[Array, " q"]:
-        """α where the posterior has these moments."""
+    def of_moments(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Float[np.ndarray, " q"]:
+        """α where the posterior has these moments, nats."""
         noise = self.posterior.noise[:, None, None]
-        s = jnp.maximum(variance, SMALLEST * self.posterior.outputscale[:, None])[:, None]
-        beta = (self.f[..., None] - means) / jnp.sqrt(s)
+        s = bounded(self.posterior, variance)[0][:, None]
+        beta = (self.f[..., None] - means) / np.sqrt(s)
         if self.form == "noiseless":
             gain = noiseless_gain(beta)  # (M6)
         elif self.form == "matched":
             gain = moment_matched_gain(beta, s, noise)  # (M7)
         else:
             gain = exact_gain(beta, s / (s + noise))  # (M8)
-        return jnp.mean(gain, (0, 1))
+        return np.asarray(np.einsum("mpq,mp->q", gain, self.weights))
+
+    def partials(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Partials:
+        """α, and its derivatives: those by β lead to both moments, those by s to one."""
+        noise = self.posterior.noise[:, None, None]
+        within, free = bounded(self.posterior, variance)
+        s = within[:, None]
+        root = np.sqrt(s)
+        beta = (self.f[..., None] - means) / root
+        by_s: np.ndarray | float
+        if self.form == "noiseless":
+            (gain, by_beta), by_s = noiseless_gain_and_slope(beta), 0.0
+        elif self.form == "matched":
+            gain, by_beta, by_s, _ = moment_matched_gain_and_slopes(beta, s, noise)
+        else:
+            gain, by_beta, by_share = exact_gain_and_slopes(beta, s / (s + noise))
+            by_s = by_share * noise / (s + noise) ** 2
+        weights = self.weights[..., None]
+        by_means = -weights * by_beta / root
+        by_variance = np.sum(weights * (by_s - 0.5 * by_beta * beta / s), 1) * free
+        if means.shape[1] == 1:
+            by_means = by_means.sum(1, keepdims=True)
+        return Partials(np.einsum("mpq,mp->q", gain, self.weights), by_means, by_variance)
 
 
 def build(context: Context, *, form: Form) -> MES:
     """One of the forms, with the maxima of sample paths."""
-    if context.stars is None:
-        raise ValueError("Max-value Entropy Search from paths needs optimal pairs")
-    f = jnp.asarray(context.stars.f)
+    optima = context.need_optima("Max-value Entropy Search from paths")
+    f = optima.best
     if form == "noiseless":
         f = _above_data(context.posterior, f)
-    return MES(context.posterior, f, form)
+    return MES(context.posterior, f, optima.weights, form)
 
 
-def _above_data(posterior: Posterior, f: Float[Array, "M P"]) -> Float[Array, "M P"]:
+def _above_data(posterior: Posterior, f: Float[np.ndarray, "M P"]) -> Float[np.ndarray, "M P"]:
     """Maxima that the data do not reach."""
-    return jnp.maximum(f, incumbent(posterior) + jnp.sqrt(posterior.noise)[:, None])  # (M6b)
+    return np.asarray(
+        np.maximum(f, incumbent(posterior) + np.sqrt(posterior.noise)[:, None])
+    )  # (M6b)
 
 
 def build_gumbel(context: Context) -> MES:
@@ -107,63 +142,61 @@ def build_gumbel(context: Context) -> MES:
     Of more than `POINTS` every second is taken, or every third: what the approximation overstates
     grows with them. Their moments are most of its work, so it is screened with the same.
     """
-    posterior, n = context.posterior, len(context.posterior.X)
-    fantasies = posterior.residual.shape[1]
-    X = jnp.concatenate([posterior.X, context.points])
-    means, variance = _moments(posterior, X)
-    every = -(-len(context.points) // POINTS)
-    some = np.concatenate([np.arange(n), np.arange(n, len(X), every)])
+    fantasies = context.posterior.fantasies
+    uniform = context.stream.draw().uniform(size=MAXIMA if fantasies == 1 else fantasies)
+    return _by_gumbel(context.posterior, context.points, uniform)
+
+
+def _by_gumbel(
+    posterior: Posterior,
+    points: Float[np.ndarray, "N D"],
+    uniform: Float[np.ndarray, " P"],
+) -> MES:
+    """(M6) with f* at these uniform numbers' places in the Gumbel distribution."""
+    n = len(posterior.X)
+    means, variance = posterior.moments(np.concatenate([posterior.X, points]))
+    every = max(-(-len(points) // POINTS), 1)
+    some = np.concatenate([np.arange(n), np.arange(n, n + len(points), every)])
     fitted = _gumbel(posterior, means[..., some], variance[..., some])
-    f = _draw(context.key, *fitted, MAXIMA if fantasies == 1 else fantasies)
-    acquisition = MES(posterior, _above_data(posterior, f), "noiseless")
-    return replace(acquisition, screened=acquisition.given(means[..., n:], variance[..., n:]))
+    f = _above_data(posterior, _draw(uniform, *fitted))
+    acquisition = MES(posterior, f, _alike(f), "noiseless")
+    screened = acquisition.of_moments(means[..., n:], variance[..., n:])
+    return replace(acquisition, screened=screened)
 
 
-def _moments(
-    posterior: Posterior, X: Float[Array, "N D"]
-) -> tuple[Float[Array, "M F N"], Float[Array, "M N"]]:
-    """m(x) of each fantasy, and s(x), a block of points at a time."""
-
-    def moments(block: Float[Array, "q D"]) -> Float[Array, "M rows q"]:
-        means, variance = posterior.moments(block)
-        return jnp.concatenate([means, variance[:, None]], 1)
-
-    both = screen(moments, X)
-    return both[:, :-1], both[:, -1]
+def _alike(f: Float[np.ndarray, "M P"]) -> Float[np.ndarray, "M P"]:
+    return np.full(f.shape, 1 / f.size)
 
 
 def _draw(
-    key: Array, location: Float[Array, "M F"], scale: Float[Array, "M F"], count: int
-) -> Float[Array, "M P"]:
-    """P draws of f* a set, one from each of P equally likely parts of its Gumbel distribution.
+    uniform: Float[np.ndarray, " P"],
+    location: Float[np.ndarray, "M F"],
+    scale: Float[np.ndarray, "M F"],
+) -> Float[np.ndarray, "M P"]:
+    """P draws of f* per set, one from each of P equally likely parts of its Gumbel distribution.
 
     Sets share their uniform numbers. With fantasies, draw p is from the distribution under
     fantasy p.
     """
-    u = (jnp.arange(count) + jax.random.uniform(key, (count,))) / count
-    u = jnp.clip(u, 1e-12, 1 - 1e-12)
-    return location - scale * jnp.log(-jnp.log(u))
+    u = (np.arange(len(uniform)) + uniform) / len(uniform)
+    u = np.clip(u, 1e-12, 1 - 1e-12)
+    return np.asarray(location - scale * np.log(-np.log(u)))
 
 
 def _gumbel(
-    posterior: Posterior, means: Float[Array, "M F N"], variance: Float[Array, "M N"]
-) -> tuple[Float[Array, "M F"], Float[Array, "M F"]]:
-    """Location a and scale b of exp(−exp(−(t − a)/b)), which has the quartiles of (M9).
-
-    The moments are those at the data, padding included, and at more points.
-    """
-    more = variance.shape[-1] - len(posterior.X)
-    there = jnp.concatenate([posterior.mask, jnp.ones(more, dtype=bool)])
-    sd = jnp.sqrt(jnp.maximum(variance, SMALLEST * posterior.outputscale[:, None]))
-    low, middle, high = jnp.moveaxis(_quantiles(means, sd[:, None], there), -1, 0)
+    posterior: Posterior, means: Float[np.ndarray, "M F N"], variance: Float[np.ndarray, "M N"]
+) -> tuple[Float[np.ndarray, "M F"], Float[np.ndarray, "M F"]]:
+    """Location a and scale b of exp(−exp(−(t − a)/b)), which has the quartiles of (M9)."""
+    sd = np.sqrt(bounded(posterior, variance)[0])
+    low, middle, high = np.moveaxis(_quantiles(means, sd[:, None]), -1, 0)
     first, second, third = np.log(-np.log(QUARTILES))
     scale = (high - low) / (first - third)
     return middle + scale * second, scale
 
 
 def _quantiles(
-    means: Float[Array, "M F N"], sd: Float[Array, "M 1 N"], there: Float[Array, " N"] | Array
-) -> Float[Array, "M F 3"]:
+    means: Float[np.ndarray, "M F N"], sd: Float[np.ndarray, "M 1 N"]
+) -> Float[np.ndarray, "M F 3"]:
     """The quartiles of a maximum of independent normals, by regula falsi (Illinois).
 
     The q-quantile t has a bracket that cannot fail: every factor of (M9) is at least q, and
@@ -173,109 +206,86 @@ def _quantiles(
 
     log(−log P(f* ≤ t)) is close to linear in t. No factor is in its lower tail.
     """
-    target = jnp.asarray(np.log(-np.log(QUARTILES)))
+    target = np.log(-np.log(QUARTILES))
 
-    def excess(t: Float[Array, "M F 3"]) -> Float[Array, "M F 3"]:
+    def excess(t: np.ndarray) -> np.ndarray:
         z = (t[..., None] - means[:, :, None]) / sd[:, :, None]
-        factors = jnp.where(there, jnp.log1p(-erfc(z * np.sqrt(0.5)) / 2), 0.0)
-        return jnp.log(jnp.maximum(-jnp.sum(factors, -1), 1e-300)) - target
+        surprise = -np.sum(np.log1p(-0.5 * erfc(z * np.sqrt(0.5))), -1)
+        return np.asarray(np.log(np.maximum(surprise, 1e-300)) - target)
 
-    def end(z: Float[Array, " 3"]) -> Float[Array, "M F 3"]:
-        edges = means[:, :, None] + sd[:, :, None] * z[:, None]
-        return jnp.max(jnp.where(there, edges, -jnp.inf), -1)
+    def end(z: np.ndarray) -> np.ndarray:
+        return np.asarray(np.max(means[:, :, None] + sd[:, :, None] * z[:, None], -1))
 
-    count = jnp.sum(there)
     # 1 − q^(1/N) without cancellation: the upper end's normal quantile is deep in the tail.
-    low, high = (
-        end(ndtri(jnp.asarray(QUARTILES))),
-        end(-ndtri(-jnp.expm1(np.log(QUARTILES) / count))),
-    )
-
-    def narrow(at: tuple[Array, ...]) -> tuple[Array, ...]:
-        low, high, above, below, side, _, _, rounds = at
+    low = end(ndtri(QUARTILES))
+    high = end(-ndtri(-np.expm1(np.log(QUARTILES) / means.shape[-1])))
+    above, below = excess(low), excess(high)
+    side, t = np.zeros(low.shape, dtype=int), low
+    for _ in range(ROUNDS):
         slope = above - below
-        share = jnp.where(slope > 0, above / jnp.where(slope > 0, slope, 1.0), 0.5)
-        t = low + (high - low) * jnp.clip(share, 0.0, 1.0)
+        share = np.where(slope > 0, above / np.where(slope > 0, slope, 1.0), 0.5)
+        t = low + (high - low) * np.clip(share, 0.0, 1.0)
         value = excess(t)
+        if np.all(np.abs(value) <= ENOUGH):
+            break
         up = value > 0  # t is below the quantile
-        return (
-            jnp.where(up, t, low),
-            jnp.where(up, high, t),
-            jnp.where(up, value, above * jnp.where(side < 0, 0.5, 1.0)),
-            jnp.where(up, below * jnp.where(side > 0, 0.5, 1.0), value),
-            jnp.where(up, 1, -1),
-            t,
-            value,
-            rounds + 1,
+        low, high = np.where(up, t, low), np.where(up, high, t)
+        above, below = (
+            np.where(up, value, above * np.where(side < 0, 0.5, 1.0)),
+            np.where(up, below * np.where(side > 0, 0.5, 1.0), value),
         )
-
-    def unfinished(at: tuple[Array, ...]) -> Array:
-        *_, value, rounds = at
-        return jnp.any(jnp.abs(value) > ENOUGH) & (rounds < ROUNDS)
-
-    side, rounds = jnp.zeros(low.shape, dtype=int), jnp.zeros((), dtype=int)
-    unknown = jnp.full(low.shape, jnp.inf)
-    ends = excess(low), excess(high)
-    start: tuple[Array, ...] = (low, high, *ends, side, low, unknown, rounds)
-    *_, t, _, _ = jax.lax.while_loop(unfinished, narrow, start)
+        side = np.where(up, 1, -1)
     return t
 
 
-def _of(posterior: Posterior, stars: Maxima, form: Form) -> MES:
-    f = stars.f if isinstance(stars, OptimalPairs) else stars
+def _of(posterior: Posterior, optima: Maxima, form: Form) -> MES:
+    f = optima.best if isinstance(optima, Optima) else np.asarray(optima, dtype=np.float64)
     check_sets(posterior, f)
-    return MES(posterior, jnp.asarray(f), form)
+    return MES(posterior, f, optima.weights if isinstance(optima, Optima) else _alike(f), form)
 
 
-@double
-def mes(posterior: Posterior, stars: Maxima) -> MES:
-    """Max-value Entropy Search without noise: `mes(posterior, stars)(X)` in nats.
+@engine_work
+def mes(posterior: Posterior, optima: Maxima) -> MES:
+    """Max-value Entropy Search without noise: `mes(posterior, optima)(X)` in nats.
 
-    `stars` are optimal pairs, of which f* is used, or values f* of shape (M, P), such as those of
+    `optima` are optimal pairs, of which f* is used, or values f* of shape (M, P), such as those of
     `gumbel_maxima`. `gibbon` and `rmes` are its forms with noise.
     """
-    return _of(posterior, stars, "noiseless")
+    return _of(posterior, optima, "noiseless")
 
 
-@double
-def gibbon(posterior: Posterior, stars: Maxima) -> MES:
-    """Max-value Entropy Search with noise, by moment matching: `gibbon(posterior, stars)(X)`."""
-    return _of(posterior, stars, "matched")
+@engine_work
+def gibbon(posterior: Posterior, optima: Maxima) -> MES:
+    """Max-value Entropy Search with noise, by moment matching: `gibbon(posterior, optima)(X)`."""
+    return _of(posterior, optima, "matched")
 
 
-@double
-def rmes(posterior: Posterior, stars: Maxima) -> MES:
-    """Max-value Entropy Search with noise, by the exact density: `rmes(posterior, stars)(X)`."""
-    return _of(posterior, stars, "exact")
+@engine_work
+def rmes(posterior: Posterior, optima: Maxima) -> MES:
+    """Max-value Entropy Search with noise, by the exact density: `rmes(posterior, optima)(X)`."""
+    return _of(posterior, optima, "exact")
 
 
-@compiled("count")
-def _maxima(
-    key: Array, posterior: Posterior, points: Float[Array, "N D"], count: int
-) -> Float[Array, "M P"]:
-    moments = _moments(posterior, jnp.concatenate([posterior.X, points]))
-    return _above_data(posterior, _draw(key, *_gumbel(posterior, *moments), count))
-
-
-@double
+@engine_work
 def gumbel_maxima(
-    key: Array | int,
     posterior: Posterior,
-    n_maxima: int,
+    count: int,
+    seed: int = 0,
     *,
     cube: Cube | None = None,
     points: int = 2048,
 ) -> Float[np.ndarray, "M P"]:
-    """Draw `n_maxima` values f* under each set from the Gumbel approximation.
+    """Draw `count` values f* under each set from the Gumbel approximation.
 
-    `key` is a JAX key or a seed. It is fitted on the data and `points` that fill [0, 1]^d, or the
-    legal points of `cube`. None is below the best posterior mean among the data and the noise's
-    standard deviation.
+    It is fitted on the data and `points` that fill [0, 1]^d, or the legal points of `cube`. No
+    value is below the best posterior mean among the data plus the noise's standard deviation.
     """
-    if n_maxima < 1:
-        raise ValueError(f"n_maxima must be at least 1, not {n_maxima}")
-    cube = Cube.box(posterior.scale.shape[1]) if cube is None else cube
-    shift = Stream.of(key).draw().uniform(size=cube.parameters)
-    filling = space_filling(shift, cube, sobol(cube.parameters, points))
-    drawn = make_key(key) if isinstance(key, int) else key
-    return np.asarray(_maxima(drawn, posterior, filling, n_maxima))
+    if count < 1:
+        raise ValueError(f"count must be at least 1, not {count}")
+    cube = Cube.box(posterior.dimensions) if cube is None else cube
+    rng = Stream.of(seed).draw()
+    shift = rng.uniform(size=cube.parameters)
+    filling = space_filling(shift, cube, lattice(cube.parameters, points))
+    moments = posterior.moments(np.concatenate([posterior.X, filling]))
+    drawn = _draw(rng.uniform(size=count), *_gumbel(posterior, *moments))
+    return _above_data(posterior, drawn)

@@ -10,63 +10,70 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context, incumbent
-from optpair.acquisition.normal import log_ndtr
+from optpair.acquisition.base import Context, OfMoments, Partials, bounded, incumbent
 from optpair.gp.posterior import Posterior
-from optpair.runtime import compiled, double, pytree
+from optpair.threads import engine_work
 
 MARGIN = 0.01  # of the output scale's square root
+SQRT_2PI = np.sqrt(2 * np.pi)
 
 
-@pytree
 @dataclass(frozen=True)
-class PI(Acquisition):
+class PI(OfMoments):
     """The mean probability of improvement."""
 
     posterior: Posterior
-    threshold: Float[Array, "M F"]
+    threshold: Float[np.ndarray, "M F"]
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    def of_moments(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Float[np.ndarray, " q"]:
         """P(f(x) > τ)."""
-        means, variance = self.posterior.moments(X)
-        floor = SMALLEST * self.posterior.outputscale[:, None]
-        sd = jnp.sqrt(jnp.maximum(variance, floor))[:, None]
-        z = (means - self.threshold[..., None]) / sd
-        return jnp.mean(jnp.exp(log_ndtr(z)), (0, 1))  # (M13)
+        s, _ = bounded(self.posterior, variance)
+        return np.asarray(ndtr(self._above(means, np.sqrt(s)[:, None])).mean((0, 1)))  # (M13)
+
+    def partials(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Partials:
+        """P(f(x) > τ), and its derivatives."""
+        s, free = bounded(self.posterior, variance)
+        sd = np.sqrt(s)[:, None]
+        z = self._above(means, sd)
+        by_means = np.exp(-0.5 * z * z) / (SQRT_2PI * sd * (z.shape[0] * z.shape[1]))
+        by_variance = -0.5 * np.sum(by_means * z / sd, 1) * free
+        return Partials(ndtr(z).mean((0, 1)), by_means, by_variance)
+
+    def _above(self, means: np.ndarray, sd: np.ndarray) -> Float[np.ndarray, "M F q"]:
+        return np.asarray((means - self.threshold[..., None]) / sd)
 
 
 def build(context: Context) -> PI:
     """PI from what the engine has at hand."""
-    return _of(context.posterior, MARGIN)
+    return pi(context.posterior)
 
 
-def _of(posterior: Posterior, margin: float | Float[Array, ""]) -> PI:
-    step = margin * jnp.sqrt(posterior.outputscale)[:, None]
-    return PI(posterior, incumbent(posterior) + step)
-
-
-_compiled = compiled()(_of)
-
-
-@double
+@engine_work
 def pi(
     posterior: Posterior, *, margin: float = MARGIN, threshold: float | ArrayLike | None = None
 ) -> PI:
     """Probability of Improvement as a function of points: `pi(posterior)(X)`.
 
     `margin`, relative to √a, is added to the best posterior mean; `threshold`, in units of y, one
-    value or one a set, replaces both.
+    value or one per set, replaces both.
     """
     if threshold is None:
-        return _compiled(posterior, margin)
-    sets, fantasies, _ = posterior.residual.shape
+        return PI(
+            posterior, incumbent(posterior) + margin * np.sqrt(posterior.outputscale)[:, None]
+        )
     given = np.asarray(threshold, dtype=np.float64)
-    if given.shape not in ((), (sets,)):
-        raise ValueError(f"threshold must be a number or have shape ({sets},), not {given.shape}")
-    each = np.broadcast_to(given.reshape(-1, 1), (sets, fantasies))
-    return PI(posterior, jnp.asarray(each))
+    if given.shape not in ((), (posterior.sets,)):
+        raise ValueError(
+            f"threshold must be a number or have shape ({posterior.sets},), not {given.shape}"
+        )
+    each = np.broadcast_to(given.reshape(-1, 1), (posterior.sets, posterior.fantasies))
+    return PI(posterior, each)

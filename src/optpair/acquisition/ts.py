@@ -8,64 +8,62 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import jax
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
 
-from optpair.acquisition.base import Acquisition, Context
-from optpair.gp import paths as gp_paths
-from optpair.gp.paths import Paths
+from optpair.acquisition.base import Acquisition, Context, Points, Rows
+from optpair.gp.paths import Paths, sample_paths
 from optpair.gp.posterior import Posterior
-from optpair.runtime import double, make_key, pytree
+from optpair.streams import Stream
+from optpair.threads import engine_work
 
-SHARED = ("X", "mask")  # what the sets of a posterior have in common
 
-
-@pytree
 @dataclass(frozen=True)
 class TS(Acquisition):
     """One sample path, in units of y."""
 
-    path: Paths  # of one set
+    path: Paths  # one path of one set
 
     @property
     def dimensions(self) -> int:
         """The number of columns of a point, D."""
-        return self.path.posterior.X.shape[1]
+        return int(self.path.X.shape[1])
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """f(x)."""
-        return self.path.at(X)[0, 0]
+        return np.asarray(self.path.at(X)[0, 0])
+
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """f(x), and its derivatives."""
+        values, slopes = self.path.own(X[None], np.zeros((1, len(X)), dtype=int))
+        return values[0], slopes[0]
 
 
 def build(context: Context) -> TS:
     """One of the paths that the engine has drawn."""
     if context.paths is None:
         raise ValueError("Thompson sampling needs sample paths")
-    set_key, path_key = jax.random.split(context.key)
-    sets, paths, _ = context.paths.update.shape
-    chosen = jax.random.randint(set_key, (), 0, sets)
-    return _one(context.paths, chosen, jax.random.randint(path_key, (), 0, paths))
+    (paths,) = context.paths
+    chosen, path = (int(i) for i in context.stream.draw().integers(paths.shape))
+    return _one(paths, chosen, path)
 
 
-def _one(paths: Paths, chosen: Array, path: Array) -> TS:
+def _one(paths: Paths, chosen: int, path: int) -> TS:
     """One path of one set."""
-    posterior = _of_set(paths.posterior, chosen)
-    drawn = (x[chosen, path][None, None] for x in (paths.cosine, paths.sine, paths.update))
-    return TS(Paths(posterior, paths.turns[chosen][None], *drawn))
+    own, only = paths.of_sets(slice(chosen, chosen + 1)), slice(path, path + 1)
+    drawn = {name: getattr(own, name)[:, only] for name in ("cosine", "sine", "update")}
+    return TS(replace(own, **drawn))
 
 
-def _of_set(posterior: Posterior, chosen: Array) -> Posterior:
-    own = {name: part for name, part in vars(posterior).items() if name not in SHARED}
-    return replace(posterior, **jax.tree.map(lambda x: x[chosen][None], own))
+@engine_work
+def ts(posterior: Posterior, seed: int = 0, *, features: int = 1024) -> TS:
+    """One sample of the objective as a function of points: `ts(posterior, seed)(X)`.
 
-
-@double
-def ts(posterior: Posterior, key: Array | int = 0, *, features: int = 1024) -> TS:
-    """One sample of the objective as a function of points: `ts(posterior, key)(X)`.
-
-    `key` is a JAX key or a seed: it chooses the hyperparameter set, and the path under it.
+    The seed chooses the hyperparameter set, and the path under it. Of fantasies, which are draws
+    themselves, the path has seen the first.
     """
-    set_key, path_key = jax.random.split(make_key(key) if isinstance(key, int) else key)
-    chosen = jax.random.randint(set_key, (), 0, len(posterior.mean))
-    own = _of_set(posterior, chosen)
-    return TS(gp_paths.sample(path_key, own, paths=1, features=features))
+    chosen = int(Stream.of(seed).draw().integers(posterior.sets))
+    own = posterior.of_sets(slice(chosen, chosen + 1)).some_fantasies(1)
+    return TS(sample_paths(own, 1, seed, features=features))

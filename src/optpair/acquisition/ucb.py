@@ -12,54 +12,60 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
 
-from optpair.acquisition.base import SMALLEST, Acquisition, Context
+from optpair.acquisition.base import Context, OfMoments, Partials, bounded
 from optpair.gp.posterior import Posterior
-from optpair.runtime import double, pytree
 
 DELTA = 0.1
 SHARE = 0.2
 
 
-@pytree
 @dataclass(frozen=True)
-class UCB(Acquisition):
+class UCB(OfMoments):
     """The mean upper bound, in units of y."""
 
     posterior: Posterior
-    kappa: Float[Array, ""]
+    kappa: float
 
-    def evaluate(self, X: Float[Array, "q D"]) -> Float[Array, " q"]:
+    def of_moments(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Float[np.ndarray, " q"]:
         """m(x) + κ √s(x)."""
-        means, variance = self.posterior.moments(X)
-        floor = SMALLEST * self.posterior.outputscale[:, None]
-        sd = jnp.sqrt(jnp.maximum(variance, floor))
-        return jnp.mean(means, (0, 1)) + self.kappa * jnp.mean(sd, 0)  # (M14)
+        s, _ = bounded(self.posterior, variance)
+        return np.asarray(means.mean((0, 1)) + self.kappa * np.sqrt(s).mean(0))  # (M14)
+
+    def partials(
+        self, means: Float[np.ndarray, "M F q"], variance: Float[np.ndarray, "M q"]
+    ) -> Partials:
+        """m(x) + κ √s(x), and its derivatives."""
+        s, free = bounded(self.posterior, variance)
+        by_means = np.full(means.shape, 1 / (means.shape[0] * means.shape[1]))
+        by_variance = 0.5 * self.kappa / (np.sqrt(s) * len(s)) * free
+        return Partials(self.of_moments(means, variance), by_means, by_variance)
 
 
 def build(context: Context) -> UCB:
     """UCB from what the engine has at hand; pending points count as observations."""
-    n = jnp.sum(context.posterior.mask)
-    return UCB(context.posterior, schedule(n, context.cube.parameters))
+    posterior = context.posterior
+    return UCB(posterior, schedule(len(posterior.X), context.cube.parameters))
 
 
-def schedule(n: Array, parameters: int) -> Float[Array, ""]:
+def schedule(n: int, parameters: int) -> float:
     """κ after n observations."""
     power = parameters / 2 + 2
-    grown = power * jnp.log(jnp.maximum(n, 1)) + math.log(math.pi**2 / (3 * DELTA))
-    return jnp.sqrt(2 * SHARE * grown)
+    grown = power * math.log(max(n, 1)) + math.log(math.pi**2 / (3 * DELTA))
+    return math.sqrt(2 * SHARE * grown)
 
 
-@double
 def ucb(posterior: Posterior, *, kappa: float | None = None) -> UCB:
     """An upper confidence bound as a function of points: `ucb(posterior)(X)`, in units of y.
 
     `kappa` replaces the schedule.
     """
     if kappa is None:
-        return UCB(posterior, schedule(jnp.sum(posterior.mask), posterior.X.shape[1]))
+        return UCB(posterior, schedule(len(posterior.X), posterior.dimensions))
     if not 0 <= kappa < math.inf:
         raise ValueError(f"kappa must be at least 0 and finite, not {kappa!r}")
-    return UCB(posterior, jnp.asarray(float(kappa)))
+    return UCB(posterior, float(kappa))

@@ -1,0 +1,145 @@
+"""Weights: what else than its information makes a query wanted, as factors of an acquisition.
+
+A weight w(x) multiplies what is at least 0, as a failure gains nothing. A worth is pulled to the
+worst value seen: it is what is expected where a failure is worth no more than that.
+
+    gain, improvement:   α Π w
+    log improvement:     α + Σ log w
+    worth:               worst + (α − worst) Π w
+
+The chance of success is one. Labels +1 (told) and −1 (failed) are regressed by a GP of their own
+with mean +1, so that nothing is held against a place nobody has tried; the chance of success at x
+is P(label > 0) under it. A failed trial never becomes a value of the objective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from optpair.acquisition.base import Acquisition, Points, Rows, Values
+from optpair.acquisition.special.normal import hazard, log_ndtr
+from optpair.gp.inference.mode import fit_mode
+from optpair.gp.kernels import Matern52
+from optpair.gp.likelihood import Sample
+from optpair.gp.posterior import Posterior, fit
+from optpair.gp.priors import Prior
+from optpair.gp.process import Process
+
+FAILED = -2.0  # the label −1, less the mean +1
+
+
+class Weight(Protocol):
+    """A positive factor of an acquisition function."""
+
+    def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
+        """log w(x) at the points X."""
+        ...
+
+    def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """log w(x) at the points X, and its derivatives there."""
+        ...
+
+
+@dataclass(frozen=True)
+class Success:
+    """The chance that a trial at x succeeds, P = Φ(z) with z = (1 + m)/√(s + σ²)."""
+
+    labels: Posterior
+
+    def standardised(self, X: Points) -> Float[np.ndarray, " q"]:
+        """z, the label's mean over its standard deviation: so many sigmas from failing."""
+        means, variance = self.labels.moments(X)
+        return np.asarray((1 + means[0, 0]) / np.sqrt(variance[0] + self.labels.noise[0]))
+
+    def chance(self, X: Points) -> Float[np.ndarray, " q"]:
+        """P."""
+        return np.asarray(np.exp(self.log_weight(X)))
+
+    def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
+        """log P."""
+        return log_ndtr(self.standardised(X))
+
+    def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """log P, and its derivatives."""
+        query = self.labels.at(X)
+        variance = query.variance
+        total = variance + self.labels.noise[:, None]
+        z = (1 + query.means[:, 0]) / np.sqrt(total)
+        by_z = hazard(z)
+        by_means = by_z / np.sqrt(total)
+        by_variance = -0.5 * by_z * z / total * (variance > 0)
+        return log_ndtr(z)[0], query.pull(by_means[:, None], by_variance)[0]
+
+
+def fit_success(
+    process: Process,
+    told: Float[np.ndarray, "n D"],
+    failed: Float[np.ndarray, "m D"],
+    most: int,
+) -> Success:
+    """The chance of success, from the points of told and of failed trials.
+
+    Of the objective's process only the columns matter: the border of what fails is rough, and its
+    mean is known. Of more than `most` rows, every k-th says what the hyperparameters are.
+    """
+    X = np.concatenate([told, failed])
+    labels = np.repeat([0.0, FAILED], [len(told), len(failed)])
+    sample = Sample(X, labels, np.full(len(X), np.nan))
+    own = Process(process.columns, Matern52(), Prior(mean_scale=0.0))
+    k = max(-(-len(X) // most), 1)
+    theta = fit_mode(Sample(*(rows[::k] for rows in sample)), own)
+    hypers = own.table.hyperparameters(theta[None])
+    return Success(fit(hypers, sample, kernel=own.kernel, columns=own.columns))
+
+
+@dataclass(frozen=True)
+class Weighted(Acquisition):
+    """An acquisition function with weights."""
+
+    acquisition: Acquisition
+    weights: tuple[Weight, ...]
+    worst: float
+    """What a worth comes down to where the weights are 0, in the units of the acquisition."""
+    scale: Values
+    """What the values of the acquisition are."""
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.acquisition.dimensions
+
+    @property
+    def _base(self) -> float:
+        return self.worst if self.scale == "worth" else 0.0
+
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
+        """α Π w, α + Σ log w, or worst + (α − worst) Π w."""
+        values = self.acquisition.values(X, rows)
+        logs = np.sum([weight.log_weight(X) for weight in self.weights], axis=0)
+        if self.scale == "log improvement":
+            return np.asarray(values + logs)
+        return np.asarray(self._base + (values - self._base) * np.exp(logs))
+
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """Values at the points X, and their derivatives there."""
+        values, slopes = self.acquisition.slopes(X, rows)
+        each = [weight.log_slopes(X) for weight in self.weights]
+        logs, by_logs = (np.sum(parts, axis=0) for parts in zip(*each, strict=True))
+        if self.scale == "log improvement":
+            return np.asarray(values + logs), np.asarray(slopes + by_logs)
+        above, factor = values - self._base, np.exp(logs)
+        weighted_slopes = factor[:, None] * (slopes + above[:, None] * by_logs)
+        return np.asarray(self._base + above * factor), np.asarray(weighted_slopes)
+
+
+def weighted(
+    acquisition: Acquisition, scale: Values, weights: tuple[Weight, ...], worst: float
+) -> Acquisition:
+    """The acquisition function as it is to be maximised: itself, where there are no weights."""
+    return Weighted(acquisition, weights, worst, scale) if weights else acquisition
