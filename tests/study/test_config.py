@@ -130,6 +130,10 @@ COMMAND = "[objective]\ncommand = "
         (COMMAND + "['a', '{lr:.3f}']" + SPACE, r"must have only \{name\} of \[space\]"),
         (COMMAND + "['a', '{lr']" + SPACE, "for a brace"),
         (COMMAND + "['a', '{lr}']" + SPACE, "does not use width, drop, act"),
+        (
+            COMMAND + "['a', '--o', '{o}']\n[space]\no = { categories = ['-a', 'b'] }",
+            "'--o', '{o}' would pass the category '-a'.*write '--o={o}'",
+        ),
         ("[objective]\npython = 'f'" + SPACE, "python must be 'module:function'"),
         ("[objective]\npython = 'm:f'\ntimeout = 3" + SPACE, "timeout is for a command"),
     ],
@@ -137,6 +141,20 @@ COMMAND = "[objective]\ncommand = "
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
         load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "choices"),
+    [
+        ("'gcc', '{o}'", "'-O2', '-O3'"),  # the category is the option
+        ("'a', '--o={o}'", "'-a', 'b'"),
+        ("'a', '--o', '{o}'", "'-1', '-.5'"),  # argparse takes them for numbers
+        ("'a', '--o', '{o}'", "-1e-5, 2"),
+    ],
+)
+def test_dashes_that_do_no_harm(tmp_path: Path, arguments: str, choices: str) -> None:
+    space = f"[space]\no = {{ categories = [{choices}] }}"
+    load(write(tmp_path, f"{COMMAND}[{arguments}]\n{space}"))
 
 
 def test_a_mark_of_byte_order_is_no_mistake(tmp_path: Path) -> None:

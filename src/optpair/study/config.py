@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 import string
 import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +24,8 @@ from optpair.default import ACQUISITION, WHOLE
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
+OPTION = re.compile(r"--?[^\W\d][^={}]*$")
+NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")  # what argparse takes for a number
 
 
 class StudyError(ValueError):
@@ -222,6 +226,21 @@ def _check_arguments(arguments: list[str], space: Mapping[str, object]) -> None:
     unused = [name for name in space if name not in used]
     if used and unused:
         raise StudyError(f"[objective] command does not use {', '.join(unused)} of [space]")
+    _check_dashes(arguments, space)
+
+
+def _check_dashes(arguments: list[str], space: Mapping[str, object]) -> None:
+    """After an option, a category that begins with a dash would be taken for another option."""
+    for option, argument in pairwise(arguments):
+        distribution = space.get(argument[1:-1]) if argument.startswith("{") else None
+        if not isinstance(distribution, CategoricalDistribution) or not OPTION.match(option):
+            continue
+        for choice in distribution.choices:
+            if isinstance(choice, str) and choice.startswith("-") and not NEGATIVE.match(choice):
+                raise StudyError(
+                    f"[objective] {option!r}, {argument!r} would pass the category {choice!r}, "
+                    f"which programs take for an option; write {option + '=' + argument!r}"
+                )
 
 
 def _storage(url: str, path: Path) -> str:

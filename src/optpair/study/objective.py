@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from optpair.default import LARGEST
 from optpair.study.config import Command, Function, StudyError, StudyFile
 
@@ -131,7 +133,13 @@ def fill(argument: str, params: Mapping[str, Any]) -> str:
 
 
 def text(value: object) -> str:
-    """A value as a command sees it: strings as they are, anything else as JSON."""
+    """A value as a command sees it: strings as they are, anything else as JSON.
+
+    Negative floats are written without an exponent: argparse takes -0.000036 for a number, and
+    -3.6e-05 for an option.
+    """
+    if isinstance(value, float) and value < 0:
+        return np.format_float_positional(value, trim="0")
     return value if isinstance(value, str) else json.dumps(value)
 
 
