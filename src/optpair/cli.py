@@ -223,7 +223,7 @@ def report(
 
 @app.command()
 def status(file: File, json: Json = False) -> None:
-    """Show how many trials ended, how, and which are out."""
+    """Show how many trials ended, how, why the last of them failed, and which are out."""
     with _study(file) as study:
         from optpair.study import commands
 
@@ -263,6 +263,7 @@ def _status(found: dict[str, Any]) -> str:
         lines.append(
             f"best observed {best['value']:.6g} in trial {best['trial']}: {_listed(best['params'])}"
         )
+    lines += [f"failed: trial {row['trial']}: {row['reason']}" for row in found["failures"]]
     lines += [
         f"{row['state']}: trial {row['trial']}, since {row['started']}: {_listed(row['params'])}"
         for row in found["out"]

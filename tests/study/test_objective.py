@@ -153,6 +153,7 @@ def test_functions(tmp_path: Path) -> None:
     assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}) == Outcome(1.0, 0.1)
     assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}).problem
     assert "finite number, not None" in call(lambda p: None, {}).problem
+    assert call(lambda p: 1 / 0, {}).problem.startswith("ZeroDivisionError: division by zero\n")
     assert "SystemExit" in call(lambda p: sys.exit(2), {}).problem
     (tmp_path / "mine_is_broken.py").write_text("def f(:\n")
     for name in ("nothing:f", "math:nothing", "math:pi", "mine_is_broken:f"):

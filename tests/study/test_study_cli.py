@@ -124,6 +124,30 @@ def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Pat
     assert "has a value yet" in result.stderr
 
 
+def test_why_a_trial_failed_is_said(tmp_path: Path) -> None:
+    code = "import sys; print('epoch 1'); sys.exit('no gpu' if float(sys.argv[1]) < 2 else 0)"
+    path = write(tmp_path, code)
+    result = CliRunner().invoke(app, ["run", str(path)])
+    assert "trial 0: failed: exit code 1: no gpu\n" in result.stderr
+    assert shown("status", path)["failures"] == [
+        {"trial": i, "reason": "exit code 1: no gpu"} for i in (1, 2, 3)
+    ]
+    assert "\nfailed: trial 3: exit code 1: no gpu\n" in run("status", path)[1]
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (None, "it gave no reason"),
+        ("timed out after 3 s", "timed out after 3 s"),
+        ("exit code 1\nepoch 1\n10 %\r\x1b[31mno gpu\n\n", "exit code 1: [31mno gpu"),
+        ("spilt\n" + "x" * 999, "spilt: " + "x" * 199 + "…"),
+    ],
+)
+def test_a_reason_is_one_line(output: str | None, reason: str) -> None:
+    assert trials.reason(output) == reason
+
+
 def test_a_report_without_values_shows_what_failed(tmp_path: Path) -> None:
     path = write(tmp_path, "import sys; sys.exit('no <b>gpu</b>')")
     run("run", path)

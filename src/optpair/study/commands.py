@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from optpair.integrations.optuna import JESSampler
 
 
+LAST = 3
+"""Failures that `status` shows."""
+
+
 class NothingYetError(StudyError):
     """No trial has a value."""
 
@@ -58,12 +62,13 @@ def has_engine(file: StudyFile) -> bool:
 
 
 def status(file: StudyFile) -> dict[str, Any]:
-    """Counts, and the best observed trial."""
+    """Counts, the best observed trial, the last failures and what is out."""
     study = open_study(file)
     found = _trials(study)
     counts = trials.count(found)
     told = [trial for trial in found if trials.state(trial) == "told"]
     sign = -1.0 if file.direction == "minimize" else 1.0
+    failed = [trial for trial in found if trials.state(trial) == "failed"]
     best = max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
     return {
         "study": file.name,
@@ -73,8 +78,13 @@ def status(file: StudyFile) -> dict[str, Any]:
         "ended": trials.ended(counts),
         "counts": dict(counts),
         "best_observed": best and trials.row(best),
+        "failures": [_failure(trial) for trial in failed[-LAST:]],
         "out": [trials.row(t) for t in found if trials.state(t) in ("running", "by hand")],
     }
+
+
+def _failure(trial: FrozenTrial) -> dict[str, Any]:
+    return {"trial": trial.number, "reason": trials.reason(trial.user_attrs.get(OUTPUT))}
 
 
 def ask(file: StudyFile) -> dict[str, Any]:

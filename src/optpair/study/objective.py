@@ -27,6 +27,7 @@ from optpair.study.config import Command, Function, StudyError, StudyFile
 KEPT = 1500
 """Characters of a failed command's output that are kept: storages hold about 2,000."""
 
+HEAD = 300  # characters of an exception that stand before its traceback
 TAIL = 65536
 LONGEST_LINE = 2**24  # bytes of the line that has the value: JSON may hold more than that
 GRACE = 3.0  # seconds between asking a command to stop and stopping it
@@ -83,8 +84,9 @@ def call(function: Callable[[dict[str, Any]], Any], params: Mapping[str, Any]) -
     """An exception is a failed trial, and so is `sys.exit`."""
     try:
         returned = function(dict(params))
-    except (Exception, SystemExit):
-        return Outcome(problem=traceback.format_exc()[-KEPT:])
+    except (Exception, SystemExit) as error:
+        said = traceback.format_exception_only(error)[-1].strip()
+        return Outcome(problem=f"{said[:HEAD]}\n{traceback.format_exc()[-KEPT:]}")
     return read(dict(returned) if isinstance(returned, Mapping) else returned)
 
 
