@@ -148,6 +148,20 @@ def test_a_reason_is_one_line(output: str | None, reason: str) -> None:
     assert trials.reason(output) == reason
 
 
+def test_text_in_csv_is_no_formula(tmp_path: Path) -> None:
+    path = write(tmp_path, **{'["a", "b"]': '["=1+1", "-a"]', "c = ": '"@c" = ', "{c}": "{@c}"})
+    for i in range(4):
+        asked = shown("ask", path)
+        said = {1: ["--failed", "--message", "+1"], 2: ["--failed", "--message", "\tx"]}
+        shown("tell", path, asked["trial"], *said.get(i, [-0.5]))
+    rows = shown("export", path)
+    table = list(csv.DictReader(io.StringIO(run("export", path)[1])))
+    assert [row["'@c"] for row in table] == ["'" + row["params"]["@c"] for row in rows]
+    assert [row["output"] for row in table] == ["", "'+1", "'\tx", ""]
+    assert [row["value"] for row in table] == ["-0.5", "", "", "-0.5"]  # numbers stay numbers
+    assert [float(row["x"]) for row in table] == [row["params"]["x"] for row in rows]
+
+
 def test_a_report_without_values_shows_what_failed(tmp_path: Path) -> None:
     path = write(tmp_path, "import sys; sys.exit('no <b>gpu</b>')")
     run("run", path)

@@ -31,6 +31,10 @@ LAST = 3
 """Failures that `status` shows."""
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What text begins with that a spreadsheet would run."""
+
+
 class NothingYetError(StudyError):
     """No trial has a value."""
 
@@ -189,16 +193,22 @@ def export(file: StudyFile) -> list[dict[str, Any]]:
 
 
 def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
-    """Rows of `export` as CSV, one column a parameter."""
+    """Rows of `export` as CSV, one column a parameter. No text is a spreadsheet's formula."""
     columns = ["trial", "state", "value", "noise_var"]
     more = ["started", "ended", "worker", "output"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*columns, *file.space, *more])
+    writer.writerow(map(_cell, [*columns, *file.space, *more]))
     for row in rows:
         values = [row["params"].get(name) for name in file.space]
-        writer.writerow([*(row[c] for c in columns), *values, *(row[c] for c in more)])
+        cells = [*(row[c] for c in columns), *values, *(row[c] for c in more)]
+        writer.writerow(map(_cell, cells))
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A quotation mark stands before text that a spreadsheet would take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _trials(study: Study) -> list[FrozenTrial]:
