@@ -153,23 +153,59 @@ for scheme in ("postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "re
     assert "secret" not in done.stdout
     needs = "needs a driver that is not here: pip install"
     assert done.stdout.splitlines() == [
-        f"postgresql://me@h/d {needs} psycopg2, or write postgresql+psycopg:// and pip install "
+        f"postgresql://…@h/d {needs} psycopg2, or write postgresql+psycopg:// and pip install "
         "optpair[postgres]",
-        f"postgresql+psycopg://me@h/d {needs} optpair[postgres]",
-        f"mysql://me@h/d {needs} mysqlclient, or write mysql+pymysql:// and pip install "
+        f"postgresql+psycopg://…@h/d {needs} optpair[postgres]",
+        f"mysql://…@h/d {needs} mysqlclient, or write mysql+pymysql:// and pip install "
         "optpair[mysql]",
-        f"mysql+pymysql://me@h/d {needs} optpair[mysql]",
-        f"redis://me@h/d {needs} optpair[redis]",
-        f"grpc://me@h/d {needs} optpair[grpc]",
+        f"mysql+pymysql://…@h/d {needs} optpair[mysql]",
+        f"redis://…@h/d {needs} optpair[redis]",
+        f"grpc://…@h/d {needs} optpair[grpc]",
     ], done.stderr
+
+
+SLIPS = (
+    "postgresql://me:secret:5432/d",  # no host
+    "postgresql://me:secret/d",
+    "postgresql://me:se?secret@h/d",
+    "postgresql://me@h/d?password=p@secret",
+    "postgresql://me:x@h:secret/d",
+    "postgresql://me:x@h d/secret",
+    "redis://me:secret:/0",
+    "postgresql:/me:secret@h/d",
+    "postgresql//me:secret@h/d",
+    "me:secret@h/d",
+)
+MISREAD = (
+    "postgresql+psycopg://me:p@secret@127.0.0.1/d",
+    "mysql+pymysql://me:p@secret@127.0.0.1/d",
+    "postgresql+psycopg://m/e:secret@127.0.0.1/d",
+    "redis://me:p/secret@127.0.0.1/0",
+)
+
+
+@pytest.mark.parametrize("url", [*SLIPS, *MISREAD])
+def test_a_slip_in_a_url_shows_no_password(tmp_path: Path, url: str) -> None:
+    result = CliRunner().invoke(app, ["run", str(write(tmp_path, url))])
+    assert result.exit_code == 1
+    assert "secret" not in result.output
+    assert "storage must be a URL like scheme://user:password@host" in result.stderr
+    assert "write @ as %40" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("url", "seen"),
     [
-        ("redis://me:se@c:ret@h:1/0", "redis://me@h:1/0"),
-        ("redis://h/0?password=secret&db=1", "redis://h/0?password=…&db=1"),
-        ("mysql://h/d?user=me&sslpassword=secret", "mysql://h/d?user=me&sslpassword=…"),
+        ("redis://me:se@c:ret@h:1/0", "redis://…@h:1/0"),
+        ("redis://h/0?password=secret&db=1", "redis://h/0?…"),
+        ("mysql://h/d?user=me&sslpassword=secret", "mysql://h/d?…"),
+        ("postgresql://me:secret@h:5432/d", "postgresql://…@h:5432/d"),
+        ("postgresql://secret@[::1]:5432/d", "postgresql://…@[::1]:5432/d"),
+        ("postgresql:///d?host=/run/secret", "postgresql:///d?…"),
+        *((url, f"{url.partition(':')[0]}://…") for url in SLIPS if "://" in url),
+        ("postgresql:/me:secret@h/d", "postgresql://…"),
+        ("postgresql//me:secret@h/d", "the storage"),
+        ("secret@h", "the storage"),
         ("sqlite:////folder/a:b@c/s.db", "sqlite:////folder/a:b@c/s.db"),
         ("journal:////folder/a:b@c.log", "journal:////folder/a:b@c.log"),
     ],

@@ -41,7 +41,14 @@ BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurren
 
 GONE = re.compile(r"no such table|not a database|malformed|readonly|relation .* does not exist")
 
-SECRET = re.compile(r"([?&][^=&]*passw[^=&]*=)[^&]*", re.I)
+URL = re.compile(
+    r"(?P<scheme>[\w+.-]+)://(?:(?P<user>[^?]*)@)?"
+    r"(?P<place>(?:\[[\da-fA-F:.]+\]|[^\s:/?#@\[\]]*)(?::\d+)?(?:/[^?#@]*)?)(?P<query>\?[^@]*)?"
+)
+"""The URL of a server. Whatever does not match may have a password in an unexpected place."""
+
+USER = {"redis": re.compile(r"[^/#\[\]]*"), "": re.compile(r"[^:/@]*(:[^@]*)?")}
+"""User and password as their readers understand them: those of Redis, and those of SQL."""
 
 T = TypeVar("T")
 
@@ -67,6 +74,7 @@ def open_storage(url: str) -> BaseStorage:
 def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
     """The study, made where it is new; an error where the stored one is another."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    _check_url(file)
     try:
         storage = _open(file.storage)
         study = insist(
@@ -150,12 +158,39 @@ def insist(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) 
 
 
 def shown(file: StudyFile) -> str:
-    """The storage's URL without the password."""
-    scheme, mark, rest = file.storage.partition("://")
-    if scheme in ("sqlite", "journal"):  # a file, whose name may have any characters
+    """The storage's URL without anything that may be a password: its scheme, where it has a slip.
+
+    User names and options are left out too, as slips put passwords there.
+    """
+    if _is_file(file.storage):
         return file.storage
-    user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark}{user.partition(':')[0]}{at}" + SECRET.sub(r"\1…", host)
+    found = URL.fullmatch(file.storage)
+    if found is None:
+        scheme = re.match(r"[\w+.-]+(?=:)", file.storage)
+        return f"{scheme[0]}://…" if scheme else "the storage"
+    user = "" if found["user"] is None else "…@"
+    return f"{found['scheme']}://{user}{found['place']}{'?…' if found['query'] else ''}"
+
+
+def _is_file(url: str) -> bool:
+    """Whether it is a file's, whose name may have any characters."""
+    return url.startswith(("sqlite:///", "journal:///"))
+
+
+def _check_url(file: StudyFile) -> None:
+    """Refuse a URL that would be misread: drivers then show parts of passwords in their errors."""
+    if _is_file(file.storage):
+        return
+    found = URL.fullmatch(file.storage)
+    if found is not None:
+        reader = "redis" if found["scheme"] in ("redis", "rediss", "grpc") else ""
+        if USER[reader].fullmatch(found["user"] or ""):
+            return
+    raise StudyError(
+        f"{shown(file)} cannot be opened: [study] storage must be a URL like "
+        "scheme://user:password@host:port/database; in a password write @ as %40, : as %3A, "
+        "/ as %2F and ? as %3F"
+    )
 
 
 def first_line(error: Exception) -> str:
