@@ -286,6 +286,7 @@ def test_a_value_that_could_not_be_stored_is_said(
 def test_a_storage_that_stays_away_is_an_error(
     file: StudyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    open_study(file)
     monkeypatch.setattr(optuna.Study, "get_trials", Away(10**6, None))
     result = CliRunner().invoke(app, ["status", str(file.path)])
     assert result.exit_code == 1

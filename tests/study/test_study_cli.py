@@ -23,7 +23,7 @@ from optpair.integrations.marks import FAILED
 from optpair.study import trials
 from optpair.study.config import StudyError, load
 from optpair.study.objective import Outcome
-from optpair.study.storage import open_study
+from optpair.study.storage import open_storage, open_study
 from optpair.study.trials import BEAT, Watch, forget
 from optpair.study.worker import Stop, beating, look, record
 
@@ -251,9 +251,11 @@ def test_without_optuna_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_status_does_without_jax(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    shown("ask", path)
     script = (
         "import sys; from optpair.study import commands, config;"
-        f"commands.status(config.load({str(write(tmp_path))!r})); print('jax' in sys.modules)"
+        f"commands.status(config.load({str(path)!r})); print('jax' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert found.stdout == "False\n", found.stderr
@@ -296,6 +298,34 @@ def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
     assert "Traceback" not in said
     assert "workers ended" not in said
     assert trials.count(open_study(load(path)).trials)["running"] == 0
+
+
+@pytest.mark.parametrize("command", ["status", "recommend", "report", "export", "tell"])
+@pytest.mark.parametrize("storage", ["sqlite:///s.db", "journal:///s.log"])
+def test_what_reads_a_study_makes_none(tmp_path: Path, command: str, storage: str) -> None:
+    path = write(tmp_path, **{"[objective]": f'storage = "{storage}"\n[objective]'})
+    arguments = [command, str(path), *(["0", "1.5"] if command == "tell" else [])]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert (
+        f"there is no study 'study' in {storage.partition(':')[0]}:///{tmp_path}" in result.stderr
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["study.toml"]
+    shown("ask", path)
+    write(tmp_path, **{"[objective]": f'storage = "{storage}"\nname = "other"\n[objective]'})
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "there is no study 'other'" in result.stderr
+    studies = optuna.get_all_study_names(open_storage(load(path).storage))
+    assert studies == ["study"]
+
+
+def test_a_database_without_tables_stays_so(tmp_path: Path) -> None:
+    (tmp_path / "study.db").touch()
+    result = CliRunner().invoke(app, ["status", str(write(tmp_path))])
+    assert result.exit_code == 1
+    assert "there is no study 'study'" in result.stderr
+    assert (tmp_path / "study.db").stat().st_size == 0
 
 
 def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def has_engine(file: StudyFile) -> bool:
 
 def status(file: StudyFile) -> dict[str, Any]:
     """Counts, the best observed trial, the last failures and what is out."""
-    study = open_study(file)
+    study = open_study(file, make=False)
     found = _trials(study)
     counts = trials.count(found)
     told = [trial for trial in found if trials.state(trial) == "told"]
@@ -114,7 +114,7 @@ def tell(
     message: str | None,
 ) -> dict[str, Any]:
     """Tell a trial's value, that it failed, or that it is to be forgotten."""
-    study = open_study(file)
+    study = open_study(file, make=False)
     found = _trials(study)
     if not 0 <= number < len(found):
         raise StudyError(f"trial {number} is unknown: study {file.name!r} has {len(found)} trials")
@@ -157,7 +157,7 @@ def _end(
 
 def recommend(file: StudyFile) -> dict[str, Any]:
     """The best predicted point, with its interval, and the best observed trial beside it."""
-    study = open_study(file)
+    study = open_study(file, make=False)
     if not any(trials.state(trial) == "told" for trial in _trials(study)):
         raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
     found = _answering(file).recommend(study)
@@ -177,7 +177,7 @@ def recommend(file: StudyFile) -> dict[str, Any]:
 
 def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
     """Write a page on the study, beside its file or to `out`, and say what stands on it."""
-    study = open_study(file)
+    study = open_study(file, make=False)
     path = out or file.path.with_suffix(".html")
     return _answering(file).report(study, path, name=file.name)
 
@@ -189,7 +189,7 @@ def _answering(file: StudyFile) -> JESSampler:
 
 def export(file: StudyFile) -> list[dict[str, Any]]:
     """Every trial."""
-    return [trials.row(trial) for trial in _trials(open_study(file))]
+    return [trials.row(trial) for trial in _trials(open_study(file, make=False))]
 
 
 def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -39,6 +40,8 @@ NEEDED = {
 
 BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurrent|compatible", re.I)
 
+NO_TABLES = re.compile(r"no such table|relation .* does not exist|table .* doesn't exist", re.I)
+
 GONE = re.compile(r"no such table|not a database|malformed|readonly|relation .* does not exist")
 
 URL = re.compile(
@@ -53,8 +56,8 @@ USER = {"redis": re.compile(r"[^/#\[\]]*"), "": re.compile(r"[^:/@]*(:[^@]*)?")}
 T = TypeVar("T")
 
 
-def open_storage(url: str) -> BaseStorage:
-    """The storage at a URL."""
+def open_storage(url: str, *, make: bool = True) -> BaseStorage:
+    """The storage at a URL; `make` says whether a database's tables are made where they are not."""
     scheme = urlsplit(url).scheme
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
@@ -68,33 +71,69 @@ def open_storage(url: str) -> BaseStorage:
     engine: dict[str, Any] = {"pool_pre_ping": True}
     if scheme == "sqlite":
         engine = {"connect_args": {"timeout": BUSY}}
-    return RDBStorage(url, engine_kwargs=engine)
+    return RDBStorage(url, engine_kwargs=engine, skip_table_creation=not make)
 
 
-def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
-    """The study, made where it is new; an error where the stored one is another."""
+def open_study(file: StudyFile, sampler: BaseSampler | None = None, *, make: bool = True) -> Study:
+    """The study, made where it is new; an error where the stored one is another.
+
+    Where `make` is false nothing is made, and a study that is not there is an error.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     _check_url(file)
     try:
-        storage = _open(file.storage)
-        study = insist(
-            lambda: optuna.create_study(
-                study_name=file.name,
-                storage=storage,
-                direction=file.direction,
-                sampler=sampler,
-                load_if_exists=True,
-            ),
-            StorageInternalError,
-        )
+        study = _make(file, sampler) if make else _find(file, sampler)
+    except StudyError:
+        raise
     except ImportError as error:
         scheme = urlsplit(file.storage).scheme
         needed = f"pip install {NEEDED[scheme]}" if scheme in NEEDED else first_line(error)
         raise StudyError(f"{shown(file)} needs a driver that is not here: {needed}") from error
     except Exception as error:
         raise StudyError(f"{shown(file)} cannot be opened: {first_line(error)}") from error
-    _check_same(file, study)
+    _check_same(file, study, make)
     return study
+
+
+def _make(file: StudyFile, sampler: BaseSampler | None) -> Study:
+    storage = _open(file.storage)
+    return insist(
+        lambda: optuna.create_study(
+            study_name=file.name,
+            storage=storage,
+            direction=file.direction,
+            sampler=sampler,
+            load_if_exists=True,
+        ),
+        StorageInternalError,
+    )
+
+
+def _find(file: StudyFile, sampler: BaseSampler | None) -> Study:
+    """The study as it is stored; an error, and nothing made, where it is not."""
+    missing = StudyError(
+        f"there is no study {file.name!r} in {shown(file)}; optpair run or optpair ask makes it"
+    )
+    if _is_file(file.storage) and not _path(file.storage).exists():
+        raise missing
+    try:
+        storage = insist(lambda: open_storage(file.storage, make=False), StorageInternalError)
+        return insist(
+            lambda: optuna.load_study(study_name=file.name, storage=storage, sampler=sampler),
+            StorageInternalError,
+        )
+    except KeyError as error:
+        raise missing from error
+    except Exception as error:
+        if NO_TABLES.search(str(error)):
+            raise missing from error
+        raise
+
+
+def _path(url: str) -> Path:
+    """Where a storage's file is. Options after a question mark are SQLite's."""
+    scheme, _, name = url.partition(":///")
+    return Path(name.partition("?")[0] if scheme == "sqlite" else name)
 
 
 def _open(url: str) -> BaseStorage:
@@ -109,14 +148,15 @@ def _open(url: str) -> BaseStorage:
     return open_storage(url)
 
 
-def _check_same(file: StudyFile, study: Study) -> None:
+def _check_same(file: StudyFile, study: Study, make: bool) -> None:
     directions = [direction.name.lower() for direction in study.directions]
     if directions != [file.direction]:
         raise _differs(file, f"direction {', '.join(directions)}")
     space = {name: json.loads(distribution_to_json(d)) for name, d in file.space.items()}
     stored = insist(lambda: study.user_attrs).get(SPACE)
     if stored is None:
-        insist(lambda: study.set_user_attr(SPACE, space))
+        if make:
+            insist(lambda: study.set_user_attr(SPACE, space))
     elif stored != space:
         raise _differs(file, f"[space] {json.dumps(stored)}")
 
