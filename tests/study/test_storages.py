@@ -22,7 +22,7 @@ from optuna.exceptions import StorageInternalError
 from typer.testing import CliRunner
 
 from optpair.cli import app
-from optpair.study import storage, trials, worker
+from optpair.study import commands, storage, trials, worker
 from optpair.study.config import StudyFile, load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
@@ -316,7 +316,47 @@ def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> Non
 def test_an_interrupted_run_says_so_though_its_storage_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("optpair.study.commands.run", lambda *_: False)
+    monkeypatch.setattr(commands, "run", lambda *_: commands.Ran(True, False))
     result = CliRunner().invoke(app, ["run", str(write(tmp_path, "sqlite:///no/such/s.db"))])
     assert result.exit_code == 130
-    assert "cannot be opened" in result.stderr
+    assert "there is no study" in result.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_storage_that_is_away_at_the_end_undoes_nothing(
+    file: StudyFile, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    arguments = ["run", str(file.path), "--workers", str(workers)]
+    monkeypatch.setattr(commands, "_trials", lambda _: storage.insist(Away(10**6, None)))
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "all evaluations were made; the recommendation cannot be read: no route" in result.stdout
+    problem = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["problem"]
+    assert "no route to host" in problem
+    assert trials.ended(trials.count(open_study(file).trials)) == file.evaluations
+
+
+def test_a_recommendation_that_cannot_be_read_is_no_error(
+    file: StudyFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sampler:
+        def recommend(self, study: optuna.Study) -> Any:
+            raise StorageInternalError("no route to host")
+
+    monkeypatch.setattr(commands, "has_engine", lambda file: True)
+    monkeypatch.setattr(commands, "_answering", lambda file, study: Sampler())
+    result = CliRunner().invoke(app, ["run", str(file.path)])
+    assert result.exit_code == 0, result.output
+    assert "6 of 6 evaluations" in result.stdout
+    assert "the recommendation cannot be read: no route to host" in result.stdout
+    assert CliRunner().invoke(app, ["recommend", str(file.path)]).exit_code == 1
+
+
+def test_a_run_opens_its_study_once(file: StudyFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    opens = storage.open_storage
+    monkeypatch.setattr(
+        storage, "open_storage", lambda *a, **o: (opened.append("once"), opens(*a, **o))[1]
+    )
+    assert CliRunner().invoke(app, ["run", str(file.path)]).exit_code == 0
+    assert opened == ["once"]

@@ -15,12 +15,13 @@ from typing import Any
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 from typer.testing import CliRunner
 
 from optpair.cli import app
 from optpair.integrations.marks import FAILED
-from optpair.study import trials
+from optpair.study import storage, trials
 from optpair.study.config import StudyError, load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_storage, open_study
@@ -104,13 +105,41 @@ moves = 2
     assert -1 <= best["params"]["x"] <= 1
     assert best["interval"][0] <= best["mean"] <= best["interval"][1]
     assert best["best_observed"]["value"] == found["best_observed"]["value"]
-    assert shown("recommend", path) == best
-    assert "95 % interval" in run("recommend", path)[1]
+    again = shown("recommend", path)
+    assert again["best_observed"] == best["best_observed"]
+    text = run("run", path)[1]
+    assert "95 % interval" in text
+    assert text.count("best observed") == 1
+    assert text.endswith(run("recommend", path)[1])
     page = shown("report", path)
     assert page["path"] == str(tmp_path / "study.html")
-    assert page["recommendation"]["mean"] == best["mean"]
-    assert page["recommendation"]["params"] == best["params"]
+    assert page["recommendation"]["mean"] == again["mean"]
+    assert page["recommendation"]["params"] == again["params"]
     assert "<h1>study</h1>" in (tmp_path / "study.html").read_text(encoding="utf-8")
+
+
+def test_the_last_line_of_a_run_is_of_the_sampler_that_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is warm; a new one would start its chains again."""
+    from optpair.integrations.optuna import JESSampler
+
+    suggested, asked = set[int](), list[int]()
+
+    def suggest(sampler: JESSampler, *_: Any) -> dict[str, Any]:
+        suggested.add(id(sampler))
+        return {}
+
+    def recommend(sampler: JESSampler, study: optuna.Study) -> Any:
+        asked.append(id(sampler))
+        raise StorageInternalError("away")
+
+    monkeypatch.setattr(JESSampler, "sample_relative", suggest)
+    monkeypatch.setattr(JESSampler, "recommend", recommend)
+    monkeypatch.setattr(storage.time, "sleep", lambda seconds: None)
+    assert run("run", write(tmp_path, sobol="jes"))[0] == 0
+    assert set(asked) == suggested
+    assert len(suggested) == 1
 
 
 def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Path) -> None:
