@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -435,6 +436,40 @@ def test_workers_that_were_killed_are_an_error(tmp_path: Path) -> None:
     code, output = run("run", path, "--workers", 2)
     assert code == 1
     assert "0 of 4 evaluations; trials: 2 running" in output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_worker_takes_its_command_along(tmp_path: Path, workers: int) -> None:
+    """And what the command has started."""
+    code = (
+        "import os, pathlib, subprocess, time; "
+        "child = subprocess.Popen(['sleep', '60']); "
+        "pathlib.Path(f'{{os.getppid()}}.pids').write_text("
+        "f'{{os.getpid()}} {{child.pid}} over'); time.sleep(60)"
+    )
+    path = write(tmp_path, code, sobol="random")
+    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", str(workers)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    notes: list[Path] = []
+    for _ in range(600):
+        if len(notes) == workers:
+            break
+        time.sleep(0.05)
+        notes = [p for p in tmp_path.glob("*.pids") if p.read_text().endswith("over")]
+    for note in notes:
+        os.kill(int(note.stem), signal.SIGKILL)
+    process.wait(60)
+    started = [int(pid) for note in notes for pid in note.read_text().split()[:2]]
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(map(alive, started)):
+        time.sleep(0.05)
+    assert [pid for pid in started if alive(pid)] == []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie, which nobody has waited for yet, does not."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return shown.stdout.strip() != "" and not shown.stdout.startswith("Z")
 
 
 def test_what_is_out_by_hand_is_no_error(tmp_path: Path) -> None:
