@@ -314,6 +314,29 @@ def test_what_trials_do_not_share_is_sampled_independently_and_said_once(
     assert all(shown.X.shape[1] == 1 for shown in seen[1:])
 
 
+def test_constraints_are_said_to_be_ignored_once(seen: list[Observations]) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("optuna.optpair")
+    logger.addHandler(handler)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = study_with(JESSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number > 1:
+            trial.set_constraint("small", x - 0.5)
+        return x
+
+    study.optimize(objective, n_trials=3)
+    assert said == []
+    study.optimize(objective, n_trials=3)
+    logger.removeHandler(handler)
+    assert len(said) == 1
+    assert said[0].startswith("JESSampler ignores constraints, which trial 2 has")
+
+
 def test_independent_values_differ_by_trial_and_follow_the_seed() -> None:
     def values() -> list[float]:
         study = study_with(JESSampler(seed=5))

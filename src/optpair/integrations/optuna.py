@@ -71,6 +71,9 @@ __all__ = ["NOISE_VAR", "JESSampler"]
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 _OUT = (TrialState.RUNNING, TrialState.WAITING)
 
+_LOST, _BOUND = ("lost",), ("bound",)
+"""Keys of warnings that are given once."""
+
 _log = optuna.logging.get_logger("optuna.optpair")
 
 
@@ -96,12 +99,12 @@ class _Desk:
     def __post_init__(self) -> None:
         self.ahead = Ahead(self.engine)
 
-    def read(self, study: Study) -> list[int]:
-        """Read the trials that have ended since the last time; those that have a value in vain."""
+    def read(self, study: Study) -> list[FrozenTrial]:
+        """Read the trials that have ended since the last time, and return them."""
         trials = study.get_trials(deepcopy=False, states=_ENDED)
         new = [trial for trial in trials if trial.number not in self.rows]
         self.rows |= {trial.number: self._row(trial) for trial in new}
-        return [t.number for t in new if t.values and self.rows[t.number] is None]
+        return new
 
     def _row(self, trial: FrozenTrial) -> _Row | None:
         """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
@@ -206,7 +209,7 @@ class JESSampler(BaseSampler):
             self._study = same
             self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
             self._desks: dict[Any, _Desk] = {}
-            self._said: set[str | None] = set()  # None stands for trials that are left out
+            self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
         return getattr(study, "_bracket_id", None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -372,14 +375,28 @@ class JESSampler(BaseSampler):
             )
             sign = -1.0 if study.direction == StudyDirection.MINIMIZE else 1.0
             desk = self._desks[bracket] = _Desk(domain, engine, sign)
-        lost = desk.read(study)
-        if lost and None not in self._said:
-            self._said.add(None)
-            _log.warning(
+        new = desk.read(study)
+        lost = [t.number for t in new if t.values and desk.rows[t.number] is None]
+        if lost:
+            self._warn_once(
+                _LOST,
                 f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
-                "one outside the search space, of a parameter that is modelled."
+                "one outside the search space, of a parameter that is modelled.",
+            )
+        bound = [t.number for t in new if t.constraints]
+        if bound:
+            self._warn_once(
+                _BOUND,
+                f"JESSampler ignores constraints, which trial {bound[0]} has: it may suggest and "
+                "recommend what breaks them. Where a trial breaks one, raise an error that "
+                "catch= names; it then counts as failed.",
             )
         return desk
+
+    def _warn_once(self, key: tuple[str], message: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            _log.warning(message)
 
     def _say(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Say once that a parameter is not modelled; before a trial has ended that is no news."""
