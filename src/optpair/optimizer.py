@@ -7,7 +7,7 @@ import functools
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, SupportsFloat, TypeVar, cast, get_args
 
@@ -40,7 +40,8 @@ class Recommendation:
     """The best predicted point, and how sure that prediction is.
 
     `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
-    told trial with the best value: under noise, often only the luckiest one.
+    told trial with the best value: under noise, often only the luckiest one. `left_out` are
+    parameters that trials have and the model has not, each with the reason.
     """
 
     params: Mapping[str, Any]
@@ -48,14 +49,17 @@ class Recommendation:
     std: float
     interval: tuple[float, float]
     observed: Trial
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         low, high = self.interval
         best = self.observed
+        left_out = "".join(f"\nleft out       {line}" for line in report.left_out(self.left_out))
         return (
             f"recommended    {_listed(self.params)}\n"
             f"predicted      {self.mean:.6g}, 95 % interval {low:.6g} to {high:.6g}\n"
             f"best observed  {best.value:.6g} in trial {best.id}: {_listed(best.params)}"
+            f"{left_out}"
         )
 
     __repr__ = __str__

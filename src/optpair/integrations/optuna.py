@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -295,18 +295,21 @@ class JESSampler(BaseSampler):
         with self._lock:
             desk, single = self._answering(study)
             best = desk.engine.recommend(*self._question(desk, study))
-            return make_recommendation(
+            found = make_recommendation(
                 best, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
             )
+            return replace(found, left_out=self._left_out(study))
 
     def belief(self, study: Study) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         with self._lock:
             desk, single = self._answering(study)
             pairs = desk.engine.belief(*self._question(desk, study))
-            return make_belief(
+            found = make_belief(
                 pairs, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
             )
+            best = replace(found.recommendation, left_out=self._left_out(study))
+            return replace(found, recommendation=best)
 
     def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
@@ -329,7 +332,8 @@ class JESSampler(BaseSampler):
                 "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
             )
             heading = study.study_name if name is None else name
-            return report.write(report.Subject(heading, direction, rows, model), path)
+            left_out = self._left_out(study)
+            return report.write(report.Subject(heading, direction, rows, model, left_out), path)
 
     def _question(self, desk: _Desk, study: Study) -> tuple[Any, State, Observations]:
         key = stream(self._seed, ANSWER, len(desk.told()))
@@ -363,6 +367,19 @@ class JESSampler(BaseSampler):
             return self._given_space
         with self._lock:
             return self._shared[self._turn_to(study)].calculate(study)
+
+    def _left_out(self, study: Study) -> dict[str, str]:
+        """Parameters of completed trials that are not modelled, and why."""
+        known = self._distributions(study)
+        given = self._given_space is not None
+        why: dict[str, str] = {}
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            for name, d in trial.distributions.items():
+                if name not in known:
+                    why[name] = "not in search_space" if given else "not in all trials alike"
+                elif to_parameter(d) is None and not d.single():
+                    why[name] = "too fine for the model"
+        return why
 
     def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _Desk:
         """The study as it is now. What was read before is kept while the space stays the same."""

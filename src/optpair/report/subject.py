@@ -74,6 +74,8 @@ class Subject:
     direction: Direction
     rows: tuple[Row, ...]
     model: Model | None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that trials have and the model has not, each with the reason."""
 
     @property
     def sign(self) -> float:
@@ -106,3 +108,15 @@ class Subject:
         assert self.model is not None
         points = [row.x for row in rows if row.x is not None]
         return np.array(points, float).reshape(len(points), self.model.space.cube.dimensions)
+
+
+def left_out(reasons: Mapping[str, str]) -> list[str]:
+    """Parameters that are left out, a line for each reason.
+
+    >>> left_out({"degree": "not in all trials", "gamma": "not in all trials"})
+    ['degree, gamma (not in all trials)']
+    """
+    return [
+        f"{', '.join(name for name, given in reasons.items() if given == why)} ({why})"
+        for why in dict.fromkeys(reasons.values())
+    ]

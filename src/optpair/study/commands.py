@@ -191,6 +191,7 @@ def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
             "value": found.observed.value,
             "params": dict(found.observed.params),
         },
+        "left_out": dict(found.left_out),
         "text": str(found),
     }
 
