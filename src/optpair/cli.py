@@ -24,6 +24,7 @@ from optpair.exits import fail as _fail
 from optpair.stderr import Outlet, drop, keep_usable
 
 if TYPE_CHECKING:
+    from optpair.study.commands import Ran
     from optpair.study.config import StudyFile
 
 GROUP = "optpair.commands"
@@ -158,28 +159,45 @@ def run(
     hand, 1 error, 3 none of them gave a value, 130 interrupted.
     """
     with _study(file) as study:
-        from optpair.study import commands, config, storage
+        from optpair.study import commands
 
         with _aside(json):
-            done = commands.run(study, workers, say, worker_of)
+            ran = commands.run(study, workers, say, worker_of)
         if worker_of is None:
-            try:
-                found = commands.status(study)
-            except (config.StudyError, storage.AwayError) as error:
-                _fail(str(error), ERROR if done else INTERRUPTED)
-            complete = found["ended"] >= study.evaluations
-            answers = complete and found["counts"].get("told") and commands.has_engine(study)
-            best = commands.recommend(study) if answers else {}
-            text = best.pop("text", None)
-            shown = {**found, "recommendation": best or None}
-            _show(shown, json, "\n".join(filter(None, [_status(found), text])))
-            if complete and not found["counts"].get("told"):
-                raise typer.Exit(NOTHING_YET)
-            left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
-            if done and left > 0:
-                _fail("the workers ended before all evaluations were made; run this again")
-        if not done:
+            _close(study, ran, json)
+        if ran.stopped:
             raise typer.Exit(INTERRUPTED)
+
+
+def _close(study: StudyFile, ran: Ran, json: bool) -> None:
+    """Show what a run has come to. A storage that is away now undoes no evaluation."""
+    from optpair.study import commands, config, storage
+
+    later = f"optpair recommend {study.path.name} shows it when the storage is back"
+    try:
+        found = commands.status(study, ran.study)
+    except (config.StudyError, storage.AwayError) as error:
+        if not ran.finished:
+            _fail(str(error), INTERRUPTED if ran.stopped else ERROR)
+        problem = f"all evaluations were made; the recommendation cannot be read: {error}; {later}"
+        _show({"study": study.name, "recommendation": None, "problem": problem}, json, problem)
+        return
+    told = found["counts"].get("told", 0)
+    complete = found["ended"] >= study.evaluations
+    best, text = None, ""
+    if complete and told and commands.has_engine(study):
+        try:
+            best = commands.recommend(study, ran.study)
+            text = best.pop("text")
+        except storage.AwayError as error:
+            text = f"the recommendation cannot be read: {error}; {later}"
+    shown = {**found, "recommendation": best, **({"problem": text} if text and not best else {})}
+    _show(shown, json, "\n".join(filter(None, [_status(found, best is None), text])))
+    if complete and not told:
+        raise typer.Exit(NOTHING_YET)
+    left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
+    if left > 0 and not ran.stopped:
+        _fail("the workers ended before all evaluations were made; run this again")
 
 
 @app.command()
@@ -254,7 +272,7 @@ def report(
 
 @app.command()
 def status(file: File, json: Json = False) -> None:
-    """Show how many trials ended, how, and which are out."""
+    """Show how many trials ended, how, why the last of them failed, and which are out."""
     with _study(file) as study:
         from optpair.study import commands
 
@@ -283,17 +301,18 @@ def export(
             _fail(str(error))
 
 
-def _status(found: dict[str, Any]) -> str:
+def _status(found: dict[str, Any], observed: bool = True) -> str:
     counts = ", ".join(f"{n} {state}" for state, n in found["counts"].items()) or "none yet"
     lines = [
         f"study {found['study']} in {found['storage']}, {found['direction']}",
         f"{found['ended']} of {found['evaluations']} evaluations; trials: {counts}",
     ]
     best = found["best_observed"]
-    if best is not None:
+    if best is not None and observed:  # a recommendation has it too
         lines.append(
             f"best observed {best['value']:.6g} in trial {best['trial']}: {_listed(best['params'])}"
         )
+    lines += [f"failed: trial {row['trial']}: {row['reason']}" for row in found["failures"]]
     lines += [
         f"{row['state']}: trial {row['trial']}, since {row['started']}: {_listed(row['params'])}"
         for row in found["out"]

@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_args
 
@@ -39,7 +39,8 @@ class Recommendation:
     """The best predicted point, and how sure that prediction is.
 
     `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
-    told trial with the best value: under noise, often only the luckiest one.
+    told trial with the best value: under noise, often only the luckiest one. `left_out` are
+    parameters that trials have and the model has not, each with the reason.
     """
 
     params: Mapping[str, Any]
@@ -47,6 +48,7 @@ class Recommendation:
     std: float
     interval: tuple[float, float]
     observed: Trial
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, answer: Answer, problem: Problem, decode: Decode, observed: Trial) -> Recommendation:
@@ -57,10 +59,12 @@ class Recommendation:
     def __str__(self) -> str:
         low, high = self.interval
         best = self.observed
+        left_out = "".join(f"\nleft out       {line}" for line in report.left_out(self.left_out))
         return (
             f"recommended    {_listed(self.params)}\n"
             f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}\n"
             f"best observed  {best.value:.5g} in trial {best.id}: {_listed(best.params)}"
+            f"{left_out}"
         )
 
     def __repr__(self) -> str:

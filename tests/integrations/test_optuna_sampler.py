@@ -314,6 +314,58 @@ def test_what_trials_do_not_share_is_sampled_independently_and_said_once(
     assert all(shown.X.shape[1] == 1 for shown in seen[1:])
 
 
+def test_constraints_are_said_to_be_ignored_once(seen: list[Observations]) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("optuna.optpair")
+    logger.addHandler(handler)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = study_with(JESSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number > 1:
+            trial.set_constraint("small", x - 0.5)
+        return x
+
+    study.optimize(objective, n_trials=3)
+    assert said == []
+    study.optimize(objective, n_trials=3)
+    logger.removeHandler(handler)
+    assert len(said) == 1
+    assert said[0].startswith("JESSampler ignores constraints, which trial 2 has")
+
+
+def test_what_is_left_out_of_a_recommendation_is_named(tmp_path: Path) -> None:
+    def add(params: dict[str, float], value: float) -> None:
+        distributions = {name: FloatDistribution(0.0, 1.0) for name in params}
+        study.add_trial(create_trial(params=params, distributions=distributions, value=value))
+
+    hyperparameters = Hyperparameters(
+        np.array([[0.4]]), np.array([1.0]), np.array([0.01]), np.array([0.0])
+    )
+    sampler = JESSampler(seed=0, **{**CHEAP, "hyperparameters": hyperparameters})
+    study = study_with(sampler)
+    for i in range(4):
+        add({"x": i / 4, "even" if i % 2 == 0 else "<odd>": 0.5}, i / 4)
+    best = sampler.recommend(study)
+    why = "not in all trials alike"
+    assert best.left_out == {"even": why, "<odd>": why}
+    assert str(best).endswith(f"\nleft out       even, <odd> ({why})")
+    assert sampler.belief(study).recommendation.left_out == best.left_out
+    summary = sampler.report(study, tmp_path / "page.html")
+    assert summary["left_out"] == best.left_out
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"Left out: even, &lt;odd&gt; ({why})" in text
+    given = JESSampler(
+        seed=0,
+        search_space={"x": FloatDistribution(0.0, 1.0)},
+        **{**CHEAP, "hyperparameters": hyperparameters},
+    )
+    assert given.recommend(study).left_out["even"] == "not in search_space"
+
+
 def test_independent_values_differ_by_trial_and_follow_the_seed() -> None:
     def values() -> list[float]:
         study = study_with(JESSampler(seed=5))

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 from report_cases import EVIL, SPACE, Page, made_up, numbers, search
@@ -67,6 +68,20 @@ def test_numbers_on_the_page_are_the_optimizers(told: Told) -> None:
     assert summary["recommendation"]["mean"] == best.mean
     assert summary["path"] == str(path)
     json.dumps(summary)
+
+
+def test_dots_of_a_cell_fill_it() -> None:
+    """Two parameters of few values: what moves a dot across does not say what moves it up."""
+    space = Space({"a": Int(1, 2), "b": Categorical(["u", "v"]), "x": Float(0.0, 1.0)})
+    subject, found = made_up(space, 100)
+    same = {"a": 1, "b": "u", "x": 0.5}
+    found = replace(found, stars=[same] * 96)
+    page = render(subject, found, datetime(2026, 1, 1))
+    data = json.loads(page.split('id="places">')[1].split("</script>")[0])
+    across, up, _, _ = data["stars"]
+    assert abs(np.corrcoef(across, up)[0, 1]) < 4 / np.sqrt(96)  # four standard errors
+    assert len(set(across)) > 48
+    assert len(set(up)) > 48
 
 
 def test_text_is_escaped_and_no_script_but_the_pages_own_is_there(told: Told) -> None:

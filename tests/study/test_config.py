@@ -99,6 +99,18 @@ COMMAND = "[objective]\ncommand = "
         ("[study]\nseed = -1" + SPACE, "seed must be an int of at least 0"),
         ("[study]\nstale_after = 0" + SPACE, "stale_after must be finite seconds above 0"),
         ("[study]\nstale_after = inf" + SPACE, "stale_after must be finite seconds above 0"),
+        (
+            "[study]\nstale_after = 1e300" + SPACE,
+            "stale_after must be .* at most 1e.09, not 1e.300",
+        ),
+        (COMMAND + "['a']\ntimeout = 1e300" + SPACE, "timeout must be .* at most 1e.09"),
+        ("[study]\nname = " + "[" * 50_000, r"tune.toml is nested too deeply in line 2, 'name'"),
+        ("[space]\nx = " + "{ a = " * 50_000, "nested too deeply in line 2, 'x'"),
+        ("name = " + "[\n" * 50_000, "tune.toml is nested too deeply$"),
+        ("[study]\nname" + ".a" * 1000 + " = 1" + SPACE, "tune.toml: 'study.name.a.*too deeply"),
+        ("[study]\nseed = " + "9" * 5000, "too many digits in line 2, 'seed'"),
+        ("[study]\nseed = 0x" + "f" * 5000 + SPACE, "'study.seed' must be below 2..1024"),
+        ("[space]\nx = { int = [0, 0x" + "f" * 5000 + "] }", "'space.x.int.1' must be below"),
         ("[study]\nevaluations = 1e2" + SPACE, "evaluations must be an int of at least 1"),
         ("[study]\nname = '" + "n" * 501 + "'" + SPACE, "a name of at most 500 characters"),
         ("study = 3" + SPACE, "study must be a table"),
@@ -130,6 +142,10 @@ COMMAND = "[objective]\ncommand = "
         (COMMAND + "['a', '{lr:.3f}']" + SPACE, r"must have only \{name\} of \[space\]"),
         (COMMAND + "['a', '{lr']" + SPACE, "for a brace"),
         (COMMAND + "['a', '{lr}']" + SPACE, "does not use width, drop, act"),
+        (
+            COMMAND + "['a', '--o', '{o}']\n[space]\no = { categories = ['-a', 'b'] }",
+            "'--o', '{o}' would pass the category '-a'.*write '--o={o}'",
+        ),
         ("[objective]\npython = 'f'" + SPACE, "python must be 'module:function'"),
         ("[objective]\npython = 'm:f'\ntimeout = 3" + SPACE, "timeout is for a command"),
     ],
@@ -137,6 +153,20 @@ COMMAND = "[objective]\ncommand = "
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
         load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "choices"),
+    [
+        ("'gcc', '{o}'", "'-O2', '-O3'"),  # the category is the option
+        ("'a', '--o={o}'", "'-a', 'b'"),
+        ("'a', '--o', '{o}'", "'-1', '-.5'"),  # argparse takes them for numbers
+        ("'a', '--o', '{o}'", "-1e-5, 2"),
+    ],
+)
+def test_dashes_that_do_no_harm(tmp_path: Path, arguments: str, choices: str) -> None:
+    space = f"[space]\no = {{ categories = [{choices}] }}"
+    load(write(tmp_path, f"{COMMAND}[{arguments}]\n{space}"))
 
 
 def test_a_mark_of_byte_order_is_no_mistake(tmp_path: Path) -> None:

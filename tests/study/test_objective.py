@@ -105,6 +105,19 @@ os.environ['OPTPAIR_TRIAL'], os.getcwd()], open('seen.json', 'w')); print(1)"
     assert os.listdir(tmp_path) == ["seen.json"]
 
 
+@pytest.mark.parametrize("form", [["--x", "{x}"], ["--x={x}"], ["{x}"]])
+@pytest.mark.parametrize("x", [-3.6e-05, -0.1 - 0.2, -1e22, -5e-324, -1e300, -2.0, -7, 3.6e-05])
+def test_argparse_takes_every_number(tmp_path: Path, form: list[str], x: float) -> None:
+    code = f"""
+import argparse, json
+parser = argparse.ArgumentParser()
+parser.add_argument({form[0].partition("=")[0].strip("{}")!r}, type={type(x).__name__})
+print(json.dumps(dict(value=parser.parse_args().x)))
+"""
+    outcome = run(script(code, *form), {"x": x}, 0, tmp_path)
+    assert outcome == Outcome(x), outcome.problem
+
+
 def test_a_failed_command_leaves_its_words(tmp_path: Path) -> None:
     code = (
         "import sys; print('y' * 99999 + 'end'); print('out of memory', file=sys.stderr); exit(3)"
@@ -140,6 +153,7 @@ def test_functions(tmp_path: Path) -> None:
     assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}) == Outcome(1.0, 0.1)
     assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}).problem
     assert "finite number, not None" in call(lambda p: None, {}).problem
+    assert call(lambda p: 1 / 0, {}).problem.startswith("ZeroDivisionError: division by zero\n")
     assert "SystemExit" in call(lambda p: sys.exit(2), {}).problem
     (tmp_path / "mine_is_broken.py").write_text("def f(:\n")
     for name in ("nothing:f", "math:nothing", "math:pi", "mine_is_broken:f"):

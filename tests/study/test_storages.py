@@ -22,7 +22,7 @@ from optuna.exceptions import StorageInternalError
 from typer.testing import CliRunner
 
 from optpair.cli import app
-from optpair.study import storage, trials, worker
+from optpair.study import commands, storage, trials, worker
 from optpair.study.config import StudyFile, load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
@@ -153,23 +153,59 @@ for scheme in ("postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "re
     assert "secret" not in done.stdout
     needs = "needs a driver that is not here: pip install"
     assert done.stdout.splitlines() == [
-        f"postgresql://me@h/d {needs} psycopg2, or write postgresql+psycopg:// and pip install "
+        f"postgresql://…@h/d {needs} psycopg2, or write postgresql+psycopg:// and pip install "
         "optpair[postgres]",
-        f"postgresql+psycopg://me@h/d {needs} optpair[postgres]",
-        f"mysql://me@h/d {needs} mysqlclient, or write mysql+pymysql:// and pip install "
+        f"postgresql+psycopg://…@h/d {needs} optpair[postgres]",
+        f"mysql://…@h/d {needs} mysqlclient, or write mysql+pymysql:// and pip install "
         "optpair[mysql]",
-        f"mysql+pymysql://me@h/d {needs} optpair[mysql]",
-        f"redis://me@h/d {needs} optpair[redis]",
-        f"grpc://me@h/d {needs} optpair[grpc]",
+        f"mysql+pymysql://…@h/d {needs} optpair[mysql]",
+        f"redis://…@h/d {needs} optpair[redis]",
+        f"grpc://…@h/d {needs} optpair[grpc]",
     ], done.stderr
+
+
+SLIPS = (
+    "postgresql://me:secret:5432/d",  # no host
+    "postgresql://me:secret/d",
+    "postgresql://me:se?secret@h/d",
+    "postgresql://me@h/d?password=p@secret",
+    "postgresql://me:x@h:secret/d",
+    "postgresql://me:x@h d/secret",
+    "redis://me:secret:/0",
+    "postgresql:/me:secret@h/d",
+    "postgresql//me:secret@h/d",
+    "me:secret@h/d",
+)
+MISREAD = (
+    "postgresql+psycopg://me:p@secret@127.0.0.1/d",
+    "mysql+pymysql://me:p@secret@127.0.0.1/d",
+    "postgresql+psycopg://m/e:secret@127.0.0.1/d",
+    "redis://me:p/secret@127.0.0.1/0",
+)
+
+
+@pytest.mark.parametrize("url", [*SLIPS, *MISREAD])
+def test_a_slip_in_a_url_shows_no_password(tmp_path: Path, url: str) -> None:
+    result = CliRunner().invoke(app, ["run", str(write(tmp_path, url))])
+    assert result.exit_code == 1
+    assert "secret" not in result.output
+    assert "storage must be a URL like scheme://user:password@host" in result.stderr
+    assert "write @ as %40" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("url", "seen"),
     [
-        ("redis://me:se@c:ret@h:1/0", "redis://me@h:1/0"),
-        ("redis://h/0?password=secret&db=1", "redis://h/0?password=…&db=1"),
-        ("mysql://h/d?user=me&sslpassword=secret", "mysql://h/d?user=me&sslpassword=…"),
+        ("redis://me:se@c:ret@h:1/0", "redis://…@h:1/0"),
+        ("redis://h/0?password=secret&db=1", "redis://h/0?…"),
+        ("mysql://h/d?user=me&sslpassword=secret", "mysql://h/d?…"),
+        ("postgresql://me:secret@h:5432/d", "postgresql://…@h:5432/d"),
+        ("postgresql://secret@[::1]:5432/d", "postgresql://…@[::1]:5432/d"),
+        ("postgresql:///d?host=/run/secret", "postgresql:///d?…"),
+        *((url, f"{url.partition(':')[0]}://…") for url in SLIPS if "://" in url),
+        ("postgresql:/me:secret@h/d", "postgresql://…"),
+        ("postgresql//me:secret@h/d", "the storage"),
+        ("secret@h", "the storage"),
         ("sqlite:////folder/a:b@c/s.db", "sqlite:////folder/a:b@c/s.db"),
         ("journal:////folder/a:b@c.log", "journal:////folder/a:b@c.log"),
     ],
@@ -250,6 +286,7 @@ def test_a_value_that_could_not_be_stored_is_said(
 def test_a_storage_that_stays_away_is_an_error(
     file: StudyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    open_study(file)
     monkeypatch.setattr(optuna.Study, "get_trials", Away(10**6, None))
     result = CliRunner().invoke(app, ["status", str(file.path)])
     assert result.exit_code == 1
@@ -279,7 +316,47 @@ def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> Non
 def test_an_interrupted_run_says_so_though_its_storage_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("optpair.study.commands.run", lambda *_: False)
+    monkeypatch.setattr(commands, "run", lambda *_: commands.Ran(True, False))
     result = CliRunner().invoke(app, ["run", str(write(tmp_path, "sqlite:///no/such/s.db"))])
     assert result.exit_code == 130
-    assert "cannot be opened" in result.stderr
+    assert "there is no study" in result.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_storage_that_is_away_at_the_end_undoes_nothing(
+    file: StudyFile, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    arguments = ["run", str(file.path), "--workers", str(workers)]
+    monkeypatch.setattr(commands, "_trials", lambda _: storage.insist(Away(10**6, None)))
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "all evaluations were made; the recommendation cannot be read: no route" in result.stdout
+    problem = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["problem"]
+    assert "no route to host" in problem
+    assert trials.ended(trials.count(open_study(file).trials)) == file.evaluations
+
+
+def test_a_recommendation_that_cannot_be_read_is_no_error(
+    file: StudyFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sampler:
+        def recommend(self, study: optuna.Study) -> Any:
+            raise StorageInternalError("no route to host")
+
+    monkeypatch.setattr(commands, "has_engine", lambda file: True)
+    monkeypatch.setattr(commands, "_answering", lambda file, study: Sampler())
+    result = CliRunner().invoke(app, ["run", str(file.path)])
+    assert result.exit_code == 0, result.output
+    assert "6 of 6 evaluations" in result.stdout
+    assert "the recommendation cannot be read: no route to host" in result.stdout
+    assert CliRunner().invoke(app, ["recommend", str(file.path)]).exit_code == 1
+
+
+def test_a_run_opens_its_study_once(file: StudyFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    opens = storage.open_storage
+    monkeypatch.setattr(
+        storage, "open_storage", lambda *a, **o: (opened.append("once"), opens(*a, **o))[1]
+    )
+    assert CliRunner().invoke(app, ["run", str(file.path)]).exit_code == 0
+    assert opened == ["once"]

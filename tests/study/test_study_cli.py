@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -16,15 +17,16 @@ from typing import Any
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 from typer.testing import CliRunner
 
 from optpair.cli import app
 from optpair.integrations.marks import FAILED
-from optpair.study import trials
+from optpair.study import storage, trials
 from optpair.study.config import StudyError, load
 from optpair.study.objective import Outcome
-from optpair.study.storage import open_study
+from optpair.study.storage import open_storage, open_study
 from optpair.study.trials import BEAT, Watch, forget
 from optpair.study.worker import Stop, beating, look, record
 from shell_cases import shell
@@ -120,13 +122,41 @@ moves = 2
     assert -1 <= best["params"]["x"] <= 1
     assert best["interval"][0] <= best["mean"] <= best["interval"][1]
     assert best["best_observed"]["value"] == found["best_observed"]["value"]
-    assert shown("recommend", path) == best
-    assert "95 % interval" in run("recommend", path)[1]
+    again = shown("recommend", path)
+    assert again["best_observed"] == best["best_observed"]
+    text = run("run", path)[1]
+    assert "95 % interval" in text
+    assert text.count("best observed") == 1
+    assert text.endswith(run("recommend", path)[1])
     page = shown("report", path)
     assert page["path"] == str(tmp_path / "study.html")
-    assert page["recommendation"]["mean"] == best["mean"]
-    assert page["recommendation"]["params"] == best["params"]
+    assert page["recommendation"]["mean"] == again["mean"]
+    assert page["recommendation"]["params"] == again["params"]
     assert "<h1>study</h1>" in (tmp_path / "study.html").read_text(encoding="utf-8")
+
+
+def test_the_last_line_of_a_run_is_of_the_sampler_that_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is warm; a new one would start its chains again."""
+    from optpair.integrations.optuna import JESSampler
+
+    suggested, asked = set[int](), list[int]()
+
+    def suggest(sampler: JESSampler, *_: Any) -> dict[str, Any]:
+        suggested.add(id(sampler))
+        return {}
+
+    def recommend(sampler: JESSampler, study: optuna.Study) -> Any:
+        asked.append(id(sampler))
+        raise StorageInternalError("away")
+
+    monkeypatch.setattr(JESSampler, "sample_relative", suggest)
+    monkeypatch.setattr(JESSampler, "recommend", recommend)
+    monkeypatch.setattr(storage.time, "sleep", lambda seconds: None)
+    assert run("run", write(tmp_path, sobol="jes"))[0] == 0
+    assert set(asked) == suggested
+    assert len(suggested) == 1
 
 
 def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Path) -> None:
@@ -138,6 +168,44 @@ def test_failures_keep_their_output_and_leave_nothing_to_recommend(tmp_path: Pat
     result = CliRunner().invoke(app, ["recommend", str(path)])
     assert result.exit_code == 3
     assert "has a value yet" in result.stderr
+
+
+def test_why_a_trial_failed_is_said(tmp_path: Path) -> None:
+    code = "import sys; print('epoch 1'); sys.exit('no gpu' if float(sys.argv[1]) < 2 else 0)"
+    path = write(tmp_path, code)
+    result = CliRunner().invoke(app, ["run", str(path)])
+    assert "trial 0: failed: exit code 1: no gpu\n" in result.stderr
+    assert shown("status", path)["failures"] == [
+        {"trial": i, "reason": "exit code 1: no gpu"} for i in (1, 2, 3)
+    ]
+    assert "\nfailed: trial 3: exit code 1: no gpu\n" in run("status", path)[1]
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (None, "it gave no reason"),
+        ("timed out after 3 s", "timed out after 3 s"),
+        ("exit code 1\nepoch 1\n10 %\r\x1b[31mno gpu\n\n", "exit code 1: [31mno gpu"),
+        ("spilt\n" + "x" * 999, "spilt: " + "x" * 199 + "…"),
+    ],
+)
+def test_a_reason_is_one_line(output: str | None, reason: str) -> None:
+    assert trials.reason(output) == reason
+
+
+def test_text_in_csv_is_no_formula(tmp_path: Path) -> None:
+    path = write(tmp_path, **{'["a", "b"]': '["=1+1", "-a"]', "c = ": '"@c" = ', "{c}": "{@c}"})
+    for i in range(4):
+        asked = shown("ask", path)
+        said = {1: ["--failed", "--message", "+1"], 2: ["--failed", "--message", "\tx"]}
+        shown("tell", path, asked["trial"], *said.get(i, [-0.5]))
+    rows = shown("export", path)
+    table = list(csv.DictReader(io.StringIO(run("export", path)[1])))
+    assert [row["'@c"] for row in table] == ["'" + row["params"]["@c"] for row in rows]
+    assert [row["output"] for row in table] == ["", "'+1", "'\tx", ""]
+    assert [row["value"] for row in table] == ["-0.5", "", "", "-0.5"]  # numbers stay numbers
+    assert [float(row["x"]) for row in table] == [row["params"]["x"] for row in rows]
 
 
 def test_a_report_without_values_shows_what_failed(tmp_path: Path) -> None:
@@ -229,9 +297,11 @@ def test_without_optuna_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_status_does_without_jax(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    shown("ask", path)
     script = (
         "import sys; from optpair.study import commands, config;"
-        f"commands.status(config.load({str(write(tmp_path))!r})); print('jax' in sys.modules)"
+        f"commands.status(config.load({str(path)!r})); print('jax' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert found.stdout == "False\n", found.stderr
@@ -274,6 +344,34 @@ def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
     assert "Traceback" not in said
     assert "workers ended" not in said
     assert trials.count(open_study(load(path)).trials)["running"] == 0
+
+
+@pytest.mark.parametrize("command", ["status", "recommend", "report", "export", "tell"])
+@pytest.mark.parametrize("storage", ["sqlite:///s.db", "journal:///s.log"])
+def test_what_reads_a_study_makes_none(tmp_path: Path, command: str, storage: str) -> None:
+    path = write(tmp_path, **{"[objective]": f'storage = "{storage}"\n[objective]'})
+    arguments = [command, str(path), *(["0", "1.5"] if command == "tell" else [])]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert (
+        f"there is no study 'study' in {storage.partition(':')[0]}:///{tmp_path}" in result.stderr
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["study.toml"]
+    shown("ask", path)
+    write(tmp_path, **{"[objective]": f'storage = "{storage}"\nname = "other"\n[objective]'})
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "there is no study 'other'" in result.stderr
+    studies = optuna.get_all_study_names(open_storage(load(path).storage))
+    assert studies == ["study"]
+
+
+def test_a_database_without_tables_stays_so(tmp_path: Path) -> None:
+    (tmp_path / "study.db").touch()
+    result = CliRunner().invoke(app, ["status", str(write(tmp_path))])
+    assert result.exit_code == 1
+    assert "there is no study 'study'" in result.stderr
+    assert (tmp_path / "study.db").stat().st_size == 0
 
 
 def test_a_stale_trial_is_found_by_its_beat_alone(tmp_path: Path) -> None:
@@ -354,6 +452,40 @@ def test_workers_that_were_killed_are_an_error(tmp_path: Path) -> None:
     code, output = run("run", path, "--workers", 2)
     assert code == 1
     assert "0 of 4 evaluations; trials: 2 running" in output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_worker_takes_its_command_along(tmp_path: Path, workers: int) -> None:
+    """And what the command has started."""
+    code = (
+        "import os, pathlib, subprocess, time; "
+        "child = subprocess.Popen(['sleep', '60']); "
+        "pathlib.Path(f'{{os.getppid()}}.pids').write_text("
+        "f'{{os.getpid()}} {{child.pid}} over'); time.sleep(60)"
+    )
+    path = write(tmp_path, code, sobol="random")
+    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", str(workers)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    notes: list[Path] = []
+    for _ in range(600):
+        if len(notes) == workers:
+            break
+        time.sleep(0.05)
+        notes = [p for p in tmp_path.glob("*.pids") if p.read_text().endswith("over")]
+    for note in notes:
+        os.kill(int(note.stem), signal.SIGKILL)
+    process.wait(60)
+    started = [int(pid) for note in notes for pid in note.read_text().split()[:2]]
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(map(alive, started)):
+        time.sleep(0.05)
+    assert [pid for pid in started if alive(pid)] == []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie, which nobody has waited for yet, does not."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return shown.stdout.strip() != "" and not shown.stdout.startswith("Z")
 
 
 def test_what_is_out_by_hand_is_no_error(tmp_path: Path) -> None:

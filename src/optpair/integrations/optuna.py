@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,9 @@ __all__ = ["NOISE_VAR", "JESSampler"]
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 _OUT = (TrialState.RUNNING, TrialState.WAITING)
 
+_LOST, _BOUND = ("lost",), ("bound",)
+"""Keys of warnings that are given once."""
+
 _log = optuna.logging.get_logger("optuna.optpair")
 
 
@@ -96,12 +99,12 @@ class _Desk:
     def __post_init__(self) -> None:
         self.ahead = Ahead(self.engine)
 
-    def read(self, study: Study) -> list[int]:
-        """Read the trials that have ended since the last time; those that have a value in vain."""
+    def read(self, study: Study) -> list[FrozenTrial]:
+        """Read the trials that have ended since the last time, and return them."""
         trials = study.get_trials(deepcopy=False, states=_ENDED)
         new = [trial for trial in trials if trial.number not in self.rows]
         self.rows |= {trial.number: self._row(trial) for trial in new}
-        return [t.number for t in new if t.values and self.rows[t.number] is None]
+        return new
 
     def _row(self, trial: FrozenTrial) -> _Row | None:
         """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
@@ -206,7 +209,7 @@ class JESSampler(BaseSampler):
             self._study = same
             self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
             self._desks: dict[Any, _Desk] = {}
-            self._said: set[str | None] = set()  # None stands for trials that are left out
+            self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
         return getattr(study, "_bracket_id", None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -292,18 +295,21 @@ class JESSampler(BaseSampler):
         with self._lock:
             desk, single = self._answering(study)
             best = desk.engine.recommend(*self._question(desk, study))
-            return make_recommendation(
+            found = make_recommendation(
                 best, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
             )
+            return replace(found, left_out=self._left_out(study))
 
     def belief(self, study: Study) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         with self._lock:
             desk, single = self._answering(study)
             pairs = desk.engine.belief(*self._question(desk, study))
-            return make_belief(
+            found = make_belief(
                 pairs, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
             )
+            best = replace(found.recommendation, left_out=self._left_out(study))
+            return replace(found, recommendation=best)
 
     def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
@@ -326,7 +332,8 @@ class JESSampler(BaseSampler):
                 "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
             )
             heading = study.study_name if name is None else name
-            return report.write(report.Subject(heading, direction, rows, model), path)
+            left_out = self._left_out(study)
+            return report.write(report.Subject(heading, direction, rows, model, left_out), path)
 
     def _question(self, desk: _Desk, study: Study) -> tuple[Any, State, Observations]:
         key = stream(self._seed, ANSWER, len(desk.told()))
@@ -361,6 +368,19 @@ class JESSampler(BaseSampler):
         with self._lock:
             return self._shared[self._turn_to(study)].calculate(study)
 
+    def _left_out(self, study: Study) -> dict[str, str]:
+        """Parameters of completed trials that are not modelled, and why."""
+        known = self._distributions(study)
+        given = self._given_space is not None
+        why: dict[str, str] = {}
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            for name, d in trial.distributions.items():
+                if name not in known:
+                    why[name] = "not in search_space" if given else "not in all trials alike"
+                elif to_parameter(d) is None and not d.single():
+                    why[name] = "too fine for the model"
+        return why
+
     def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _Desk:
         """The study as it is now. What was read before is kept while the space stays the same."""
         bracket = self._turn_to(study)
@@ -372,14 +392,28 @@ class JESSampler(BaseSampler):
             )
             sign = -1.0 if study.direction == StudyDirection.MINIMIZE else 1.0
             desk = self._desks[bracket] = _Desk(domain, engine, sign)
-        lost = desk.read(study)
-        if lost and None not in self._said:
-            self._said.add(None)
-            _log.warning(
+        new = desk.read(study)
+        lost = [t.number for t in new if t.values and desk.rows[t.number] is None]
+        if lost:
+            self._warn_once(
+                _LOST,
                 f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
-                "one outside the search space, of a parameter that is modelled."
+                "one outside the search space, of a parameter that is modelled.",
+            )
+        bound = [t.number for t in new if t.constraints]
+        if bound:
+            self._warn_once(
+                _BOUND,
+                f"JESSampler ignores constraints, which trial {bound[0]} has: it may suggest and "
+                "recommend what breaks them. Where a trial breaks one, raise an error that "
+                "catch= names; it then counts as failed.",
             )
         return desk
+
+    def _warn_once(self, key: tuple[str], message: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            _log.warning(message)
 
     def _say(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Say once that a parameter is not modelled; before a trial has ended that is no news."""

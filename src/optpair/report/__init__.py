@@ -9,10 +9,10 @@ from typing import Any
 from optpair.persistence import files
 from optpair.report.findings import Findings, gather
 from optpair.report.page import render
-from optpair.report.subject import Model, Row, Subject
+from optpair.report.subject import Model, Row, Subject, left_out
 from optpair.report.words import Verdict, nothing, verdict
 
-__all__ = ["Model", "Row", "Subject", "write"]
+__all__ = ["Model", "Row", "Subject", "left_out", "write"]
 
 
 def write(subject: Subject, path: str | Path) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
             "value": found.observed.value,
             "params": dict(found.observed.params),
         },
+        "left_out": dict(subject.left_out),
         "gap": found.gap,
         "next_gain": found.next_gain,
         "noise_std": found.noise.std,

@@ -94,8 +94,10 @@ class Cloud:
             return [round(UNIT * axis.at(value)) for value in values]
         places = [axis.at(p[name]) for p in params]
         if shaken and axis.levels:
-            share = 0.6 / axis.levels
-            places = [at + share * (0.618034 * i % 1 - 0.5) for i, at in enumerate(places)]
+            places = [
+                at + u * 0.6 / axis.levels
+                for at, u in zip(places, _shake(index, len(places)), strict=True)
+            ]
         return [round(UNIT * min(max(at, 0.0), 1.0)) for at in places]
 
     def svg(self) -> Markup:
@@ -174,6 +176,14 @@ class Cloud:
             )
             parts = [frame.y_marks(), label, _beside(frame, bins)]
         return el("g", *parts, class_=f"{where}-axis" + ("" if seen else " off"), data_k=index)
+
+
+def _shake(index: int, dots: int) -> np.ndarray:
+    """Evenly spread shifts in (-0.5, 0.5), in an order of its own for every axis.
+
+    Of one order for two axes, the dots of a cell would stand on its diagonal.
+    """
+    return (np.random.default_rng(index).permutation(dots) + 0.5) / max(dots, 1) - 0.5
 
 
 def _above(frame: Frame, bins: np.ndarray) -> Markup:

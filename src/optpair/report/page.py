@@ -17,7 +17,7 @@ from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
 from optpair.report.findings import Answer, Findings
 from optpair.report.markup import Markup, el, join
-from optpair.report.subject import OUT, Row, Subject
+from optpair.report.subject import OUT, Row, Subject, left_out
 from optpair.report.words import (
     Verdict,
     brief,
@@ -91,7 +91,7 @@ def _answers(subject: Subject, found: Findings) -> Markup:
     return join(
         [
             _verdict(verdict(subject, found)),
-            _hero(found),
+            _hero(subject, found),
             _tiles(found, len(told)),
             _over_time(subject, found),
             _where(subject, found, scales),
@@ -106,7 +106,7 @@ def _verdict(said: Verdict) -> Markup:
     return el("section", words, class_=f"verdict {said.level}", id="verdict")
 
 
-def _hero(found: Findings) -> Markup:
+def _hero(subject: Subject, found: Findings) -> Markup:
     best, seen = found.recommended, found.observed
     assert seen.value is not None
     spread = (best.high / 2 - best.low / 2) / 2  # about a standard deviation
@@ -124,6 +124,7 @@ def _hero(found: Findings) -> Markup:
                 exact(best.high, spread),
             ),
             _params(best),
+            *(el("p", f"Left out: {line}", class_="note") for line in left_out(subject.left_out)),
             el("details", el("summary", "as JSON"), el("pre", _json(best.params))),
             class_="card recommended-card",
             id="recommended",

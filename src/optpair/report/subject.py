@@ -76,6 +76,8 @@ class Subject:
     objective: Objective
     rows: tuple[Row, ...]
     model: Model | None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that trials have and the model has not, each with the reason."""
 
     @property
     def sign(self) -> float:
@@ -86,3 +88,15 @@ class Subject:
     def told(self) -> tuple[Row, ...]:
         """The trials whose values the model has."""
         return tuple(row for row in self.rows if row.counts)
+
+
+def left_out(reasons: Mapping[str, str]) -> list[str]:
+    """Parameters that are left out, a line for each reason.
+
+    >>> left_out({"degree": "not in all trials", "gamma": "not in all trials"})
+    ['degree, gamma (not in all trials)']
+    """
+    return [
+        f"{', '.join(name for name, given in reasons.items() if given == why)} ({why})"
+        for why in dict.fromkeys(reasons.values())
+    ]

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,29 +28,53 @@ if TYPE_CHECKING:
     from optpair.integrations.optuna import JESSampler
 
 
+LAST = 3
+"""Failures that `status` shows."""
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What text begins with that a spreadsheet would run."""
+
+
 class NothingYetError(StudyError):
     """No trial has a value."""
 
 
-def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> bool:
-    """Evaluate until the study has its evaluations; False where it was stopped before."""
+@dataclass(frozen=True)
+class Ran:
+    """How a run ended, and the study as it was opened, with a sampler that is warm.
+
+    `stopped`: by Ctrl-C, say. `finished`: a worker saw that all evaluations were made, or are out
+    by hand.
+    """
+
+    stopped: bool
+    finished: bool
+    study: Study | None = None
+
+
+def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> Ran:
+    """Evaluate until the study has its evaluations, or until stopped."""
     if file.objective is None:
         raise StudyError(f"{file.path.name} has no [objective]: use ask and tell")
     stop = Stop(say, parent)
+    study, finished = None, False
     with stop.listening():
         try:
             if workers == 1:
-                work(file, open_study(file, make_sampler(file)), stop, say)
+                study = open_study(file, make_sampler(file))
+                work(file, study, stop, say)
+                finished = True
             else:
-                open_study(file)  # made here, so that they find it
-                fleet.run(file, workers, stop, say)
+                study = open_study(file)  # made here, so that they find it
+                finished = fleet.run(file, workers, stop, say)
         except KeyboardInterrupt:
-            return False
+            return Ran(True, False, study)
         except StudyError as error:
             if not stop:
                 raise
             say(str(error))  # what was interrupted may fail in any way
-    return not stop
+    return Ran(bool(stop), finished and not stop, study)
 
 
 def has_engine(file: StudyFile) -> bool:
@@ -57,13 +82,16 @@ def has_engine(file: StudyFile) -> bool:
     return file.sampler not in FILLING
 
 
-def status(file: StudyFile) -> dict[str, Any]:
-    """Counts, and the best observed trial."""
-    study = open_study(file)
-    found = _trials(study)
+def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
+    """Counts, the best observed trial, the last failures and what is out.
+
+    `study` is the one that `run` has opened, here and in `recommend`.
+    """
+    found = _trials(study or open_study(file, make=False))
     counts = trials.count(found)
     told = [trial for trial in found if trials.state(trial) == "told"]
     sign = -1.0 if file.direction == "minimize" else 1.0
+    failed = [trial for trial in found if trials.state(trial) == "failed"]
     best = max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
     return {
         "study": file.name,
@@ -73,8 +101,13 @@ def status(file: StudyFile) -> dict[str, Any]:
         "ended": trials.ended(counts),
         "counts": dict(counts),
         "best_observed": best and trials.row(best),
+        "failures": [_failure(trial) for trial in failed[-LAST:]],
         "out": [trials.row(t) for t in found if trials.state(t) in ("running", "by hand")],
     }
+
+
+def _failure(trial: FrozenTrial) -> dict[str, Any]:
+    return {"trial": trial.number, "reason": trials.reason(trial.user_attrs.get(OUTPUT))}
 
 
 def ask(file: StudyFile) -> dict[str, Any]:
@@ -100,7 +133,7 @@ def tell(
     message: str | None,
 ) -> dict[str, Any]:
     """Tell a trial's value, that it failed, or that it is to be forgotten."""
-    study = open_study(file)
+    study = open_study(file, make=False)
     found = _trials(study)
     if not 0 <= number < len(found):
         raise StudyError(f"trial {number} is unknown: study {file.name!r} has {len(found)} trials")
@@ -141,12 +174,13 @@ def _end(
     insist(lambda: study.tell(trial.number, value, state=state))
 
 
-def recommend(file: StudyFile) -> dict[str, Any]:
+def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
     """The best predicted point, with its interval, and the best observed trial beside it."""
-    study = open_study(file)
+    study = study or open_study(file, make=False)
     if not any(trials.state(trial) == "told" for trial in _trials(study)):
         raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
-    found = _answering(file).recommend(study)
+    sampler = _answering(file, study)
+    found = insist(lambda: sampler.recommend(study), *_storages_own())
     return {
         "params": dict(found.params),
         "mean": found.mean,
@@ -157,38 +191,55 @@ def recommend(file: StudyFile) -> dict[str, Any]:
             "value": found.observed.value,
             "params": dict(found.observed.params),
         },
+        "left_out": dict(found.left_out),
         "text": str(found),
     }
 
 
 def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
     """Write a page on the study, beside its file or to `out`, and say what stands on it."""
-    study = open_study(file)
+    study = open_study(file, make=False)
     path = out or file.path.with_suffix(".html")
-    return _answering(file).report(study, path, name=file.name)
+    sampler = _answering(file, study)
+    return insist(lambda: sampler.report(study, path, name=file.name), *_storages_own())
 
 
-def _answering(file: StudyFile) -> JESSampler:
-    """The study's sampler or, where it has no model, one that has."""
+def _answering(file: StudyFile, study: Study) -> JESSampler:
+    """The sampler that has suggested, and is warm; or a new one that has a model."""
+    from optpair.integrations.optuna import JESSampler
+
+    if isinstance(study.sampler, JESSampler):
+        return study.sampler
     return engine_sampler(file, file.sampler if has_engine(file) else ACQUISITION)
+
+
+def _storages_own() -> list[type[Exception]]:
+    """Errors of a storage that is away, and not those of the file that a page is written to."""
+    return [error for error in away() if error is not OSError]
 
 
 def export(file: StudyFile) -> list[dict[str, Any]]:
     """Every trial."""
-    return [trials.row(trial) for trial in _trials(open_study(file))]
+    return [trials.row(trial) for trial in _trials(open_study(file, make=False))]
 
 
 def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
-    """Rows of `export` as CSV, one column a parameter."""
+    """Rows of `export` as CSV, one column a parameter. No text is a spreadsheet's formula."""
     columns = ["trial", "state", "value", "noise_var"]
     more = ["started", "ended", "worker", "output"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*columns, *file.space, *more])
+    writer.writerow(map(_cell, [*columns, *file.space, *more]))
     for row in rows:
         values = [row["params"].get(name) for name in file.space]
-        writer.writerow([*(row[c] for c in columns), *values, *(row[c] for c in more)])
+        cells = [*(row[c] for c in columns), *values, *(row[c] for c in more)]
+        writer.writerow(map(_cell, cells))
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A quotation mark stands before text that a spreadsheet would take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _trials(study: Study) -> list[FrozenTrial]:

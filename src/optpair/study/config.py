@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
+import reprlib
 import string
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +25,12 @@ from optpair.default import ACQUISITION, WHOLE
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
+DEEPEST = 20  # levels of tables and arrays in a file
+LARGEST_INT = 1024  # bits
+FOREVER = 1e9  # seconds, 30 years: systems cannot wait for much longer
+SECONDS = f"finite seconds above 0, at most {FOREVER:g}"
+OPTION = re.compile(r"--?[^\W\d][^={}]*$")
+NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")  # what argparse takes for a number
 
 
 class StudyError(ValueError):
@@ -99,15 +108,58 @@ def load(path: str | Path) -> StudyFile:
     """Read and check a study file."""
     path = Path(path).resolve()
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise StudyError(f"{path} is not TOML: {error}") from error
     try:
+        document = _parse(text)
+    except StudyError as error:
+        raise StudyError(f"{path} {error}") from error
+    try:
+        _check_size(document)
         return _study_file(path, document)
     except StudyError as error:
         raise StudyError(f"{path.name}: {error}") from error
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """The TOML. An error of what is too deep or too long for the parser names the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"is not TOML: {error}") from error
+    except RecursionError:
+        where, most = _worst(text, lambda line: line.count("[") + line.count("{"))
+        raise StudyError(f"is nested too deeply{where if most > DEEPEST else ''}") from None
+    except ValueError as error:  # Python's own limit on the digits of an int
+        where, _ = _worst(text, lambda line: max(map(len, re.findall(r"\d+", line)), default=0))
+        raise StudyError(f"has a number with too many digits{where}") from error
+
+
+def _worst(text: str, measure: Callable[[str], int]) -> tuple[str, int]:
+    """Which line has most of something, and how much."""
+    lines = text.splitlines()
+    index = max(range(len(lines)), key=lambda i: measure(lines[i]))
+    key = lines[index].partition("=")[0].strip()
+    return f" in line {index + 1}, {reprlib.repr(key)}", measure(lines[index])
+
+
+def _check_size(document: dict[str, Any]) -> None:
+    """Refuse what Python cannot even show: deep tables, and numbers of a thousand bits."""
+    left: list[tuple[tuple[str, ...], object]] = [((), document)]
+    while left:
+        keys, value = left.pop()
+        label = reprlib.repr(".".join(keys[:DEEPEST]))
+        if len(keys) > DEEPEST:
+            raise StudyError(f"{label} is nested too deeply: at most {DEEPEST} levels")
+        if isinstance(value, int) and value.bit_length() > LARGEST_INT:
+            raise StudyError(f"{label} must be below 2**{LARGEST_INT}: it has too many digits")
+        if isinstance(value, dict):
+            left += [((*keys, key), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            left += [((*keys, str(i)), inner) for i, inner in enumerate(value)]
 
 
 def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
@@ -128,7 +180,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         seed=study.take("seed", "an int of at least 0", lambda v: _is_count(v) or v == 0, 0),
         storage=_storage(study.take("storage", "a URL", _is_text, f"{SQLITE}{path.stem}.db"), path),
         sampler=study.take("sampler", "a name, like 'jes' or 'sobol'", _is_text, ACQUISITION),
-        stale_after=float(study.take("stale_after", "finite seconds above 0", _is_positive, 60.0)),
+        stale_after=float(study.take("stale_after", SECONDS, _is_seconds, 60.0)),
         settings=settings,
         objective=None if objective is None else _objective(objective, space),
         space=space,
@@ -187,7 +239,7 @@ def _objective(content: object, space: Mapping[str, object]) -> Command | Functi
     table = _Table("[objective]", content)
     arguments = table.take("command", "a list of strings", _is_arguments)
     function = table.take("python", "'module:function'", lambda v: _is_text(v) and ":" in v)
-    timeout = table.take("timeout", "finite seconds above 0", _is_positive)
+    timeout = table.take("timeout", SECONDS, _is_seconds)
     table.end()
     if (arguments is None) == (function is None):
         raise StudyError("[objective] must have either command = […] or python = 'module:function'")
@@ -222,6 +274,21 @@ def _check_arguments(arguments: list[str], space: Mapping[str, object]) -> None:
     unused = [name for name in space if name not in used]
     if used and unused:
         raise StudyError(f"[objective] command does not use {', '.join(unused)} of [space]")
+    _check_dashes(arguments, space)
+
+
+def _check_dashes(arguments: list[str], space: Mapping[str, object]) -> None:
+    """After an option, a category that begins with a dash would be taken for another option."""
+    for option, argument in pairwise(arguments):
+        distribution = space.get(argument[1:-1]) if argument.startswith("{") else None
+        if not isinstance(distribution, CategoricalDistribution) or not OPTION.match(option):
+            continue
+        for choice in distribution.choices:
+            if isinstance(choice, str) and choice.startswith("-") and not NEGATIVE.match(choice):
+                raise StudyError(
+                    f"[objective] {option!r}, {argument!r} would pass the category {choice!r}, "
+                    f"which programs take for an option; write {option + '=' + argument!r}"
+                )
 
 
 def _storage(url: str, path: Path) -> str:
@@ -256,6 +323,10 @@ def _is_finite(value: object) -> bool:
 
 def _is_positive(value: object) -> bool:
     return _is_finite(value) and not isinstance(value, bool) and value > 0  # type: ignore[operator]
+
+
+def _is_seconds(value: object) -> bool:
+    return _is_positive(value) and value <= FOREVER  # type: ignore[operator]
 
 
 def _is_range(value: object, kind: Any) -> bool:

@@ -12,8 +12,11 @@ from optpair.study.config import StudyFile
 from optpair.study.worker import Say, Stop
 
 
-def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> None:
-    """Start workers and wait for them; Ctrl-C is passed on, once or twice."""
+def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> bool:
+    """Start workers and wait for them; whether one of them saw the study finished.
+
+    Ctrl-C is passed on, once or twice.
+    """
     processes = [_start(file) for _ in range(workers)]
     told = False
     try:
@@ -33,6 +36,7 @@ def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> None:
     lost = [process.returncode for process in processes if process.returncode not in (0, 130)]
     if lost:
         say(f"{len(lost)} of {workers} workers ended with exit codes {sorted(set(lost))}.")
+    return any(process.returncode == 0 for process in processes)
 
 
 def _start(file: StudyFile) -> subprocess.Popen[bytes]:

@@ -14,10 +14,12 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from optpair.default import LARGEST
 from optpair.study.config import Command, Function, StudyError, StudyFile
@@ -25,8 +27,10 @@ from optpair.study.config import Command, Function, StudyError, StudyFile
 KEPT = 1500
 """Characters of a failed command's output that are kept: storages hold about 2,000."""
 
+HEAD = 300  # characters of an exception that stand before its traceback
 TAIL = 65536
 LONGEST_LINE = 2**24  # bytes of the line that has the value: JSON may hold more than that
+GUARD = 'read over || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"; }'
 GRACE = 3.0  # seconds between asking a command to stop and stopping it
 
 
@@ -81,8 +85,9 @@ def call(function: Callable[[dict[str, Any]], Any], params: Mapping[str, Any]) -
     """An exception is a failed trial, and so is `sys.exit`."""
     try:
         returned = function(dict(params))
-    except (Exception, SystemExit):
-        return Outcome(problem=traceback.format_exc()[-KEPT:])
+    except (Exception, SystemExit) as error:
+        said = traceback.format_exception_only(error)[-1].strip()
+        return Outcome(problem=f"{said[:HEAD]}\n{traceback.format_exc()[-KEPT:]}")
     return read(dict(returned) if isinstance(returned, Mapping) else returned)
 
 
@@ -106,14 +111,15 @@ def run(command: Command, params: Mapping[str, Any], number: int, folder: Path) 
             )
         except (OSError, ValueError) as error:  # a NUL in an argument is a ValueError
             raise StudyError(f"[objective] command cannot be started: {error}") from error
-        try:
-            code = process.wait(command.timeout)
-        except subprocess.TimeoutExpired:
-            _stop(process)
-            return Outcome(problem=f"timed out after {command.timeout:g} s{_kept(out, err)}")
-        except BaseException:
-            _stop(process)
-            raise
+        with _guarded(process):
+            try:
+                code = process.wait(command.timeout)
+            except subprocess.TimeoutExpired:
+                _stop(process)
+                return Outcome(problem=f"timed out after {command.timeout:g} s{_kept(out, err)}")
+            except BaseException:
+                _stop(process)
+                raise
         if code != 0:
             return Outcome(problem=f"exit code {code}{_kept(out, err)}")
         outcome = parse(_tail(out, LONGEST_LINE))
@@ -131,7 +137,13 @@ def fill(argument: str, params: Mapping[str, Any]) -> str:
 
 
 def text(value: object) -> str:
-    """A value as a command sees it: strings as they are, anything else as JSON."""
+    """A value as a command sees it: strings as they are, anything else as JSON.
+
+    Negative floats are written without an exponent: argparse takes -0.000036 for a number, and
+    -3.6e-05 for an option.
+    """
+    if isinstance(value, float) and value < 0:
+        return np.format_float_positional(value, trim="0")
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -183,6 +195,30 @@ def _kept(out: IO[bytes], err: IO[bytes]) -> str:
     written = [shown for shown in (_tail(out).strip(), _tail(err).strip()) if shown]
     share = KEPT // max(len(written), 1)
     return "".join(f"\n{shown[-share:]}" for shown in written)
+
+
+@contextlib.contextmanager
+def _guarded(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """See that a command does not outlive this process, even one that is killed with SIGKILL.
+
+    A shell waits for a word from here. Where its input ends without one, this process is gone, and
+    the shell ends the command and what it started.
+    """
+    try:
+        guard = subprocess.Popen(
+            ["sh", "-c", GUARD, "sh", str(process.pid), f"{GRACE:g}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what is sent to this process's group does not reach it
+        )
+    except OSError:  # a machine without a shell, or full: the command runs unguarded
+        yield
+        return
+    try:
+        yield
+    finally:
+        guard.communicate(b"over\n")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -39,15 +40,24 @@ NEEDED = {
 
 BEING_MADE = re.compile(r"exists|unique|duplicate|locked|no such table|concurrent|compatible", re.I)
 
+NO_TABLES = re.compile(r"no such table|relation .* does not exist|table .* doesn't exist", re.I)
+
 GONE = re.compile(r"no such table|not a database|malformed|readonly|relation .* does not exist")
 
-SECRET = re.compile(r"([?&][^=&]*passw[^=&]*=)[^&]*", re.I)
+URL = re.compile(
+    r"(?P<scheme>[\w+.-]+)://(?:(?P<user>[^?]*)@)?"
+    r"(?P<place>(?:\[[\da-fA-F:.]+\]|[^\s:/?#@\[\]]*)(?::\d+)?(?:/[^?#@]*)?)(?P<query>\?[^@]*)?"
+)
+"""The URL of a server. Whatever does not match may have a password in an unexpected place."""
+
+USER = {"redis": re.compile(r"[^/#\[\]]*"), "": re.compile(r"[^:/@]*(:[^@]*)?")}
+"""User and password as their readers understand them: those of Redis, and those of SQL."""
 
 T = TypeVar("T")
 
 
-def open_storage(url: str) -> BaseStorage:
-    """The storage at a URL."""
+def open_storage(url: str, *, make: bool = True) -> BaseStorage:
+    """The storage at a URL; `make` says whether a database's tables are made where they are not."""
     scheme = urlsplit(url).scheme
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
@@ -61,32 +71,69 @@ def open_storage(url: str) -> BaseStorage:
     engine: dict[str, Any] = {"pool_pre_ping": True}
     if scheme == "sqlite":
         engine = {"connect_args": {"timeout": BUSY}}
-    return RDBStorage(url, engine_kwargs=engine)
+    return RDBStorage(url, engine_kwargs=engine, skip_table_creation=not make)
 
 
-def open_study(file: StudyFile, sampler: BaseSampler | None = None) -> Study:
-    """The study, made where it is new; an error where the stored one is another."""
+def open_study(file: StudyFile, sampler: BaseSampler | None = None, *, make: bool = True) -> Study:
+    """The study, made where it is new; an error where the stored one is another.
+
+    Where `make` is false nothing is made, and a study that is not there is an error.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    _check_url(file)
     try:
-        storage = _open(file.storage)
-        study = insist(
-            lambda: optuna.create_study(
-                study_name=file.name,
-                storage=storage,
-                direction=file.direction,
-                sampler=sampler,
-                load_if_exists=True,
-            ),
-            StorageInternalError,
-        )
+        study = _make(file, sampler) if make else _find(file, sampler)
+    except StudyError:
+        raise
     except ImportError as error:
         scheme = urlsplit(file.storage).scheme
         needed = f"pip install {NEEDED[scheme]}" if scheme in NEEDED else first_line(error)
         raise StudyError(f"{shown(file)} needs a driver that is not here: {needed}") from error
     except Exception as error:
         raise StudyError(f"{shown(file)} cannot be opened: {first_line(error)}") from error
-    _check_same(file, study)
+    _check_same(file, study, make)
     return study
+
+
+def _make(file: StudyFile, sampler: BaseSampler | None) -> Study:
+    storage = _open(file.storage)
+    return insist(
+        lambda: optuna.create_study(
+            study_name=file.name,
+            storage=storage,
+            direction=file.direction,
+            sampler=sampler,
+            load_if_exists=True,
+        ),
+        StorageInternalError,
+    )
+
+
+def _find(file: StudyFile, sampler: BaseSampler | None) -> Study:
+    """The study as it is stored; an error, and nothing made, where it is not."""
+    missing = StudyError(
+        f"there is no study {file.name!r} in {shown(file)}; optpair run or optpair ask makes it"
+    )
+    if _is_file(file.storage) and not _path(file.storage).exists():
+        raise missing
+    try:
+        storage = insist(lambda: open_storage(file.storage, make=False), StorageInternalError)
+        return insist(
+            lambda: optuna.load_study(study_name=file.name, storage=storage, sampler=sampler),
+            StorageInternalError,
+        )
+    except KeyError as error:
+        raise missing from error
+    except Exception as error:
+        if NO_TABLES.search(str(error)):
+            raise missing from error
+        raise
+
+
+def _path(url: str) -> Path:
+    """Where a storage's file is. Options after a question mark are SQLite's."""
+    scheme, _, name = url.partition(":///")
+    return Path(name.partition("?")[0] if scheme == "sqlite" else name)
 
 
 def _open(url: str) -> BaseStorage:
@@ -101,14 +148,15 @@ def _open(url: str) -> BaseStorage:
     return open_storage(url)
 
 
-def _check_same(file: StudyFile, study: Study) -> None:
+def _check_same(file: StudyFile, study: Study, make: bool) -> None:
     directions = [direction.name.lower() for direction in study.directions]
     if directions != [file.direction]:
         raise _differs(file, f"direction {', '.join(directions)}")
     space = {name: json.loads(distribution_to_json(d)) for name, d in file.space.items()}
     stored = insist(lambda: study.user_attrs).get(SPACE)
     if stored is None:
-        insist(lambda: study.set_user_attr(SPACE, space))
+        if make:
+            insist(lambda: study.set_user_attr(SPACE, space))
     elif stored != space:
         raise _differs(file, f"[space] {json.dumps(stored)}")
 
@@ -150,12 +198,39 @@ def insist(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) 
 
 
 def shown(file: StudyFile) -> str:
-    """The storage's URL without the password."""
-    scheme, mark, rest = file.storage.partition("://")
-    if scheme in ("sqlite", "journal"):  # a file, whose name may have any characters
+    """The storage's URL without anything that may be a password: its scheme, where it has a slip.
+
+    User names and options are left out too, as slips put passwords there.
+    """
+    if _is_file(file.storage):
         return file.storage
-    user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark}{user.partition(':')[0]}{at}" + SECRET.sub(r"\1…", host)
+    found = URL.fullmatch(file.storage)
+    if found is None:
+        scheme = re.match(r"[\w+.-]+(?=:)", file.storage)
+        return f"{scheme[0]}://…" if scheme else "the storage"
+    user = "" if found["user"] is None else "…@"
+    return f"{found['scheme']}://{user}{found['place']}{'?…' if found['query'] else ''}"
+
+
+def _is_file(url: str) -> bool:
+    """Whether it is a file's, whose name may have any characters."""
+    return url.startswith(("sqlite:///", "journal:///"))
+
+
+def _check_url(file: StudyFile) -> None:
+    """Refuse a URL that would be misread: drivers then show parts of passwords in their errors."""
+    if _is_file(file.storage):
+        return
+    found = URL.fullmatch(file.storage)
+    if found is not None:
+        reader = "redis" if found["scheme"] in ("redis", "rediss", "grpc") else ""
+        if USER[reader].fullmatch(found["user"] or ""):
+            return
+    raise StudyError(
+        f"{shown(file)} cannot be opened: [study] storage must be a URL like "
+        "scheme://user:password@host:port/database; in a password write @ as %40, : as %3A, "
+        "/ as %2F and ? as %3F"
+    )
 
 
 def first_line(error: Exception) -> str:

@@ -13,12 +13,26 @@ from optuna.trial import FrozenTrial, TrialState
 
 from optpair.integrations.marks import FORGOTTEN, NOISE_VAR, OUTPUT, State, mark, state
 
-__all__ = ["BEAT", "WORKER", "State", "Watch", "count", "ended", "forget", "out", "row", "state"]
+__all__ = [
+    "BEAT",
+    "WORKER",
+    "State",
+    "Watch",
+    "count",
+    "ended",
+    "forget",
+    "out",
+    "reason",
+    "row",
+    "state",
+]
 
 BEAT = "optpair:beat"
 """Written again and again while a trial runs: the time, by the worker's clock."""
 
 WORKER = "optpair:worker"
+
+LONGEST = 200  # characters of a line that says why a trial failed
 
 Forgotten = Literal["stale", "cancelled"]
 
@@ -51,6 +65,20 @@ def row(trial: FrozenTrial) -> dict[str, Any]:
         "worker": trial.user_attrs.get(WORKER),
         "output": trial.user_attrs.get(OUTPUT),
     }
+
+
+def reason(output: str | None) -> str:
+    """Why a trial failed, in one line: what happened, and the last line of what it wrote."""
+    printable = "".join(c if c.isprintable() else "\n" for c in output or "")
+    lines = [line.strip() for line in printable.splitlines() if line.strip()]
+    if not lines:
+        return "it gave no reason"
+    ends = dict.fromkeys(_short(line) for line in (lines[0], lines[-1]))
+    return ": ".join(ends)
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def forget(study: Study, trial: FrozenTrial, why: Forgotten) -> None:

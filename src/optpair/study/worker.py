@@ -126,7 +126,8 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
     if not stored:
         return
     told(trial.number, outcome)
-    shown = "failed" if outcome.value is None else f"{outcome.value:.6g}"
+    failed = outcome.value is None
+    shown = f"failed: {records.reason(outcome.problem)}" if failed else f"{outcome.value:.6g}"
     say(f"trial {trial.number}: {shown}")
 
 
