@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from optpair.space import Categorical, Float, Int, Space
 
 from optpair.cube import HOT, Cube
-from optpair.space import Categorical, Float, Int, Space
 
 # One structure, so that every bound below runs through the same compiled code.
 SPACES = [

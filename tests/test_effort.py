@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from optpair.effort import (
     chain_moves,
     climb_steps,
@@ -18,6 +17,7 @@ from optpair.effort import (
 )
 from optpair.history import Observations
 from optpair.settings import Settings
+
 from shell_cases import jes, point
 
 MOST_ROWS = Settings().most_rows

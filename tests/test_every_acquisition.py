@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.history import Observations
 
 from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Settings, Space
 from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.engine import State
-from optpair.history import Observations
 from optpair.optimizer import stream
 from shell_cases import TINY
 

@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.failures import SuccessChance, Weighted, fit_success, weighted
+from optpair.runtime import pytree
 from scipy import stats
 
 from optpair import failures
 from optpair.acquisition import mean as posterior_mean
 from optpair.acquisition.base import Acquisition
-from optpair.failures import SuccessChance, Weighted, fit_success, weighted
 from optpair.gp.inference import map_fit
 from optpair.gp.likelihood import Data, Model
 from optpair.gp.posterior import Hyperparameters, condition
 from optpair.gp.priors import Prior
-from optpair.runtime import pytree
 
 D, SIZE, MOST = 2, 16, 256
 RNG = np.random.default_rng(0)

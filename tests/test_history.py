@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from optpair import Categorical, Space
 from optpair.default import LARGEST
 from optpair.history import History
+
+from optpair import Categorical, Space
 from shell_cases import SPACE, point
 
 HERE = {"x": 0.5, "c": "a"}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from optpair.effort import POOLED
 
 from optpair import Categorical, Float, Int, Optimizer, Space, insight
-from optpair.effort import POOLED
 from optpair.engine import Info
 from optpair.gp.mixture import Mixture
 from optpair.optimizer import ANSWER, stream

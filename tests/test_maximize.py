@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
-
-from optpair.cube import HOT, Cube
 from optpair.maximize import BLOCK, Search, ascend, climb, maximize, screen, sobol, space_filling
 from optpair.runtime import Stream, pytree, static
+
+from optpair.cube import HOT, Cube
 
 D, STARTS = 3, 8
 FREE = np.ones(D, dtype=bool)

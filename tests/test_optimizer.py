@@ -13,6 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.history import Observations
 
 from optpair import (
     Belief,
@@ -27,7 +28,6 @@ from optpair import (
     gp,
 )
 from optpair.engine import State
-from optpair.history import Observations
 from optpair.optimizer import DESIGN, SUGGEST, stream
 from shell_cases import KNOWN, SPACE, TINY, cheap, filled, jes, objective, point
 

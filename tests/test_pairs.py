@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.maximize import Search
+from optpair.runtime import Stream, make_key
 
 from optpair import pairs
 from optpair.cube import HOT, Cube
 from optpair.gp import Hyperparameters, condition
 from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
-from optpair.maximize import Search
-from optpair.runtime import Stream, make_key
 
 N, D, M, P = 8, 2, 4, 50
 RNG = np.random.default_rng(0)

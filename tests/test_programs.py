@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from optpair.programs import Program
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from optpair import programs, stages
-from optpair.programs import Program
 from shell_cases import jes, point, python
 
 STUDY = """

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from optpair.programs import device
 from optpair.runtime import check_seed, double, limit_threads, make_key
+
 from shell_cases import cheap, filled, python
 
 DESIGN = """

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from optpair.scaling import MOST_NOISE, Scaling
 
 RNG = np.random.default_rng(0)

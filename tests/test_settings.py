@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from optpair.settings import Settings
 
 COUNTS = [f.name for f in dataclasses.fields(Settings) if "int" in str(f.type)]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from optpair.settings import Settings
+from optpair.engine.settings import Settings
 from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments, rows, runner, runs

@@ -10,10 +10,10 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from optpair.effort import padded_size
 from rich.console import Console
 
-from optpair.effort import padded_size
-from optpair.settings import Settings
+from optpair.engine.settings import Settings
 from optpair_bench import tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import cores

@@ -10,6 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.acquisition.peak import Peak
+from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
 
 from acquisition_cases import HYPERS, STEP, D, M, N, P, X, Y, source
 from optpair.acquisition import (
@@ -28,7 +31,6 @@ from optpair.acquisition.es import ES
 from optpair.acquisition.kg import KG
 from optpair.acquisition.mean import Mean
 from optpair.acquisition.mes import MAXIMA, _above_data, _maxima
-from optpair.acquisition.peak import Peak
 from optpair.acquisition.pes import PES
 from optpair.acquisition.pi import PI
 from optpair.acquisition.ts import TS
@@ -36,8 +38,6 @@ from optpair.acquisition.ucb import UCB, schedule
 from optpair.cube import Cube
 from optpair.gp import paths as gp_paths
 from optpair.gp.posterior import Hyperparameters, Posterior, append, condition, fit
-from optpair.pairs import OptimalPairs
-from optpair.runtime import make_key
 
 RNG = source()
 LEAVES = tuple(np.asarray(v) for v in jax.tree.leaves(HYPERS))

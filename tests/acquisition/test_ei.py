@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.runtime import make_key
 from scipy import stats
 
 from acquisition_cases import (
@@ -29,7 +30,6 @@ from acquisition_cases import (
 from optpair.acquisition import ei, logei, nei
 from optpair.acquisition.ei import _redrawn
 from optpair.gp.posterior import Hyperparameters, Posterior, condition
-from optpair.runtime import make_key
 
 RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])

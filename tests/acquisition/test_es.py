@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.runtime import make_key
 from scipy import stats
 
 from acquisition_cases import (
@@ -27,7 +28,6 @@ from acquisition_cases import (
 from optpair.acquisition import es
 from optpair.acquisition.es import _representers
 from optpair.gp.posterior import condition
-from optpair.runtime import make_key
 
 RNG = source()
 R = 6

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
 from scipy import integrate, stats
 
 from acquisition_cases import (
@@ -33,8 +35,6 @@ from optpair.acquisition import Context, jes
 from optpair.acquisition.jes import build
 from optpair.cube import Cube
 from optpair.gp.posterior import Hyperparameters, condition
-from optpair.pairs import OptimalPairs
-from optpair.runtime import make_key
 
 RNG = source()
 # Pairs at random places, from just above the best datum to far above it.

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
 from scipy import stats
 
 from acquisition_cases import HYPERS, PENDING, STEP, D, M, P, X, Y, grown, one_set, slopes, source
@@ -15,8 +17,6 @@ from optpair.acquisition import Context, kg
 from optpair.acquisition.kg import _at, build, lines_gain
 from optpair.cube import Cube
 from optpair.gp.posterior import Hyperparameters, condition
-from optpair.pairs import OptimalPairs
-from optpair.runtime import make_key
 
 RNG = source()
 STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=np.zeros((M, P)))  # f* is not used

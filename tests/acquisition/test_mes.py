@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.pairs import OptimalPairs, sample
+from optpair.runtime import make_key
 from scipy import integrate, optimize, special, stats
 
 from acquisition_cases import (
@@ -29,8 +31,6 @@ from optpair.acquisition import REGISTRY, Context, gibbon, gumbel_maxima, jes, m
 from optpair.acquisition.mes import MES, _draw, _gumbel, _moments, _quantiles, build
 from optpair.cube import Cube
 from optpair.gp.posterior import Hyperparameters, Posterior, condition
-from optpair.pairs import OptimalPairs, sample
-from optpair.runtime import make_key
 
 RNG = source()
 STARS = Y.max() + RNG.uniform(0.1, 2.0, (M, P))

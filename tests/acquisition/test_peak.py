@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.acquisition.peak import SLOPE, VALUE
+from optpair.pairs import OptimalPairs
 from scipy import stats
 
 from acquisition_cases import KERNELS, D, M, N, P, grown, slopes
 from optpair.acquisition import jes, jes_peak, peak
-from optpair.acquisition.peak import SLOPE, VALUE
 from optpair.cube import Cube
 from optpair.gp import kernels
 from optpair.gp.posterior import Hyperparameters, condition
-from optpair.pairs import OptimalPairs
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)

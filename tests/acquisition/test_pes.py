@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.pairs import OptimalPairs
+from optpair.runtime import make_key
 from scipy import stats
 
 from acquisition_cases import (
@@ -31,8 +33,6 @@ from optpair.cube import Cube
 from optpair.gp import kernels
 from optpair.gp.kernels import Correlation
 from optpair.gp.posterior import Hyperparameters, Posterior, condition
-from optpair.pairs import OptimalPairs
-from optpair.runtime import make_key
 
 MATERN = Correlation("matern52")
 RNG = source()

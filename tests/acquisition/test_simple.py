@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.runtime import Stream, make_key
 from scipy import stats
 
 from acquisition_cases import HYPERS, PENDING, D, M, N, X, Y, grown, one_set, slopes, source
@@ -19,7 +20,6 @@ from optpair.acquisition.ucb import build as build_ucb
 from optpair.cube import Cube
 from optpair.gp import paths as gp_paths
 from optpair.gp.posterior import condition
-from optpair.runtime import Stream, make_key
 
 RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])

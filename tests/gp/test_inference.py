@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.optimize
+from optpair.runtime import Stream
 from scipy import stats
 
 from optpair.gp.inference import (
@@ -24,7 +25,6 @@ from optpair.gp.inference import (
 )
 from optpair.gp.likelihood import Data, Likelihood, Model, log_prior, unpack
 from optpair.gp.priors import PAPER, Gamma, LogNormal, Prior
-from optpair.runtime import Stream
 
 KERNELS = ("rbf", "matern52", "mixed")
 N, D = 8, 2

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optpair.runtime import make_key
 
 from optpair.gp.paths import Paths, cos_sin, sample
 from optpair.gp.posterior import Hyperparameters, Posterior, condition, fit
-from optpair.runtime import make_key
 
 KERNELS = ("rbf", "matern52", "mixed")
 N, D, SIZE = 8, 2, 16

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import polygamma
-
 from optpair.integrations.folds import POOLED, _inverse_trigamma, _spread, noise_of_means
+from scipy.special import polygamma
 
 K, RATIO = 5, 0.25
 CORRECTION = 1 / K + RATIO

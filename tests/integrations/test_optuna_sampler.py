@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optpair.history import Observations
+from optpair.integrations.domain import Domain
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -26,9 +28,7 @@ from optuna.trial import TrialState, create_trial
 
 from optpair import Hyperparameters, Settings
 from optpair.engine import Engine, Info
-from optpair.history import Observations
 from optpair.integrations import marks
-from optpair.integrations.domain import Domain
 from optpair.integrations.optuna import NOISE_VAR, JESSampler
 
 TINY = Settings(

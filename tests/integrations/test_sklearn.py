@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+from optpair.integrations.folds import noise_of_means
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning, NotFittedError
@@ -18,7 +19,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Settings, Space
-from optpair.integrations.folds import noise_of_means
 from optpair.integrations.sklearn import JESSearchCV
 from shell_cases import TINY
 

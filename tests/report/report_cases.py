@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
 import numpy as np
+from optpair.insight import Noise, Predicted
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
 from optpair.engine import State
-from optpair.insight import Noise, Predicted
 from optpair.optimizer import ANSWER, make_engine, stream
 from optpair.report import Model, Row, Subject
 from optpair.report.findings import Answer, Findings, Moment, Slice

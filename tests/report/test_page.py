@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optpair.history import Direction
+from optpair.integrations.marks import FAILED, OUTPUT, mark
 from report_cases import EVIL, SPACE, Page, made_up, numbers, search
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
-from optpair.history import Direction
-from optpair.integrations.marks import FAILED, OUTPUT, mark
 from optpair.integrations.optuna import JESSampler
 from optpair.report.findings import moments
 from optpair.report.page import render

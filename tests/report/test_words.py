@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from optpair.insight import Noise
 from report_cases import made_up
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
-from optpair.insight import Noise
 from optpair.report import axes, words
 from optpair.report.findings import Answer
 from optpair.report.markup import Markup, el, text

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
 from optpair.study.config import Command, Function, StudyError, load
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 SPACE = """
 [space]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from optpair.study.config import Command, Function, StudyError
 from optpair.study.objective import KEPT, Outcome, call, find, parse, run
 

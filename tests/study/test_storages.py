@@ -18,15 +18,15 @@ from typing import Any
 import optuna
 import psycopg
 import pytest
-from optuna.exceptions import StorageInternalError
-from typer.testing import CliRunner
-
-from optpair.cli import app
 from optpair.study import commands, storage, trials, worker
 from optpair.study.config import StudyFile, load
 from optpair.study.objective import Outcome
 from optpair.study.storage import open_study
 from optpair.study.worker import record
+from optuna.exceptions import StorageInternalError
+from typer.testing import CliRunner
+
+from optpair.cli import app
 
 FILE = """
 [study]

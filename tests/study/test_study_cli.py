@@ -16,12 +16,6 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution
-from optuna.exceptions import StorageInternalError
-from optuna.trial import TrialState
-from typer.testing import CliRunner
-
-from optpair.cli import app
 from optpair.integrations.marks import FAILED
 from optpair.study import storage, trials
 from optpair.study.config import StudyError, load
@@ -29,6 +23,12 @@ from optpair.study.objective import Outcome
 from optpair.study.storage import open_storage, open_study
 from optpair.study.trials import BEAT, Watch, forget
 from optpair.study.worker import Stop, beating, look, record
+from optuna.distributions import FloatDistribution
+from optuna.exceptions import StorageInternalError
+from optuna.trial import TrialState
+from typer.testing import CliRunner
+
+from optpair.cli import app
 from shell_cases import shell
 
 FILE = """

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from optpair.exits import ERROR, INTERRUPTED, USAGE, fail, say
+from optpair.cli.exit_codes import ERROR, INTERRUPTED, USAGE, fail, say
 
 app = typer.Typer(help="The paper's experiments, speed, and figures of both.", no_args_is_help=True)
 

@@ -22,12 +22,12 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.study import config, trials
-from optpair.study.commands import has_engine
-from optpair.study.objective import Outcome
-from optpair.study.samplers import make_sampler
-from optpair.study.storage import open_study
-from optpair.study.worker import Stop, work
+from optpair.studies import config, trials
+from optpair.studies.commands import has_engine
+from optpair.studies.objective import Outcome
+from optpair.studies.samplers import make_sampler
+from optpair.studies.storage import open_study
+from optpair.studies.worker import Stop, work
 
 ENDLESS = 10**6
 EARLY = 0.1

@@ -169,9 +169,7 @@ def _peak(posterior: Posterior, optima: Optima, cube: Cube) -> JES:
 
 
 @engine_work
-def jes(
-    posterior: Posterior, optima: Optima, *, delta: float = DELTA, exact: bool = False
-) -> JES:
+def jes(posterior: Posterior, optima: Optima, *, delta: float = DELTA, exact: bool = False) -> JES:
     """Joint Entropy Search as a function of points: `jes(posterior, optima)(X)` in nats.
 
     `delta` (relative to the output scale) softens the conditioning on a pair; `exact` computes the

@@ -104,9 +104,7 @@ class Model:
         return replace(self, outcomes=tuple(replace(o, posterior=p) for o, p in pairs))
 
 
-def mean_at(
-    posterior: Posterior, X: Float[np.ndarray, "N D"]
-) -> Float[np.ndarray, " N"]:
+def mean_at(posterior: Posterior, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
     """The posterior mean averaged over sets, without variances, a block of points at a time."""
     weights = posterior.weights.mean(1, keepdims=True)
     blocks = []

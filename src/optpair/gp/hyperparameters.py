@@ -143,9 +143,7 @@ class Table:
     def rescaled(self, theta: np.ndarray, ratio: float, offset: float) -> np.ndarray:
         """θ after y became ratio·y + offset."""
         parts = self.parts(theta)
-        moved = [
-            b.transform.rescaled(parts[b.name], ratio, offset, b.power) for b in self.blocks
-        ]
+        moved = [b.transform.rescaled(parts[b.name], ratio, offset, b.power) for b in self.blocks]
         return np.concatenate(moved, axis=-1)
 
     def hyperparameters(self, theta: Thetas) -> Hyperparameters:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from optpair.report.words import number, power, short
 from optpair.problem.space import Categorical, Float, Int, Parameter
+from optpair.report.words import number, power, short
 
 MOST_LABELS = 12
 FEW_LEVELS = 16

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from optpair.problem.space import Categorical
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
 from optpair.report.findings import Answer, Findings
@@ -29,7 +30,6 @@ from optpair.report.words import (
     short,
     verdict,
 )
-from optpair.problem.space import Categorical
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
 LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
@@ -67,7 +67,10 @@ def render(subject: Subject, found: Findings | None, made: datetime) -> str:
 def _header(subject: Subject, made: datetime) -> Markup:
     states = Counter(row.state for row in subject.rows)
     counts = ", ".join(f"{n} {state}" for state, n in states.most_common()) or "none yet"
-    facts = [DIRECTIONS[subject.objective.direction], f"{count(len(subject.rows), 'trial')}: {counts}"]
+    facts = [
+        DIRECTIONS[subject.objective.direction],
+        f"{count(len(subject.rows), 'trial')}: {counts}",
+    ]
     if subject.model is not None:
         facts.append(count(len(subject.model.space), "parameter"))
     facts.append(made.strftime("%Y-%m-%d %H:%M"))

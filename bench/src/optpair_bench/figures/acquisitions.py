@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from optpair.maximize import sobol
+from optpair.runtime import double, make_key, to_numpy
 
 from optpair.acquisition import REGISTRY, Context
 from optpair.cube import Cube
 from optpair.gp.paths import Paths
-from optpair.maximize import sobol
-from optpair.runtime import double, make_key, to_numpy
 from optpair_bench.figures.belief import PAIRS, SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+from optpair.maximize import Search
+from optpair.pairs import ANCHORS, OptimalPairs, optima
+from optpair.runtime import Stream
 
 from optpair.cube import Cube
 from optpair.gp import Hyperparameters, condition
 from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
-from optpair.maximize import Search
-from optpair.pairs import ANCHORS, OptimalPairs, optima
-from optpair.runtime import Stream
 
 HYPERS = Hyperparameters([[0.11]], [1.0], [0.04], [0.0])
 X = np.array([0.06, 0.2, 0.3, 0.36, 0.55, 0.62, 0.9])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtri
-
 from optpair.acquisition.truncation import exact_gain, moment_matched_gain
 from optpair.runtime import double
+from scipy.special import ndtri
+
 from optpair_bench import tasks
 from optpair_bench.running.rows import Row
 

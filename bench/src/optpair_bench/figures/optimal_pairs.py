@@ -15,12 +15,12 @@ from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-
-from optpair.acquisition.jes import jes
 from optpair.acquisition.truncation import moment_matched_gain, truncated_variance_ratio
-from optpair.gp.paths import Paths
 from optpair.pairs import OptimalPairs
 from optpair.runtime import double, to_numpy
+
+from optpair.acquisition.jes import jes
+from optpair.gp.paths import Paths
 from optpair_bench.figures.belief import SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-
-from optpair import pairs
 from optpair.acquisition.normal import truncated_moments
 from optpair.acquisition.truncation import moment_matched_gain
+from optpair.runtime import double
+
+from optpair import pairs
 from optpair.gp import condition
 from optpair.gp.posterior import Posterior
-from optpair.runtime import double
 from optpair_bench import tasks
 from optpair_bench.analysis import statistics
 from optpair_bench.figures import style

@@ -20,15 +20,15 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float
+from optpair.runtime import Stream
 
 from optpair.acquisition import CONTROLS, REGISTRY
-from optpair.default import ACQUISITION
+from optpair.engine.settings import Settings
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
-from optpair.runtime import Stream
-from optpair.settings import Settings
-from optpair.space import Float as Real
-from optpair.space import Int, Space
+from optpair.problem.defaults import ACQUISITION
+from optpair.problem.space import Float as Real
+from optpair.problem.space import Int, Space
 from optpair_bench.methods import peers
 from optpair_bench.tasks import OUTPUTSCALE, Task
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from optpair.runtime import limit_threads
 
 import optpair
-from optpair.runtime import limit_threads
 from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments

@@ -15,17 +15,17 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
-
 from optpair.acquisition.truncation import moment_matched_gain
 from optpair.effort import chain_moves, climb_steps, padded_size, paths_screened, screened
-from optpair.gp import kernels
-from optpair.gp.inference import LEAPFROGS
-from optpair.gp.paths import cos_sin
 from optpair.pairs import ANCHORS, ENDING, GROUPS
 from optpair.programs import one_blas_thread
 from optpair.runtime import double
-from optpair.settings import Settings
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from optpair.engine.settings import Settings
+from optpair.gp import kernels
+from optpair.gp.inference import LEAPFROGS
+from optpair.gp.paths import cos_sin
 
 Precision = Literal["float64", "float32"]
 

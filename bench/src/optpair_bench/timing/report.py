@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from optpair.effort import padded_size, screened
 from rich.console import Console
 from rich.table import Table
 
-from optpair.effort import padded_size, screened
 from optpair_bench.methods import peers
 from optpair_bench.running import cores
 from optpair_bench.running.runs import versions

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from optpair.effort import padded_size
 
 from optpair import acquisition, gp, pairs
 from optpair.acquisition import NAMES
-from optpair.default import ACQUISITION
-from optpair.effort import padded_size
+from optpair.engine.settings import Settings
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
-from optpair.settings import Settings
+from optpair.problem.defaults import ACQUISITION
 from optpair_bench.methods import peers, unit_space
 from optpair_bench.tasks import OUTPUTSCALE, Task, gp_sample
 from optpair_bench.timing import limits

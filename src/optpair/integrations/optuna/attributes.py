@@ -1,8 +1,4 @@
-"""What is written on an Optuna trial beside its parameters and value, and read by other processes.
-
-Nothing here needs JAX. What is used of Optuna's private parts is the study's storage, here for
-attributes of trials, and in the sampler to know a study again, and how a trial was broken off.
-"""
+"""Attributes of Optuna trials: what is written beside parameters and value for other processes."""
 
 from __future__ import annotations
 
@@ -10,9 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from optuna import Study, Trial
+from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
+
+from optpair.integrations.optuna.private import set_system_attribute, set_user_attribute
+
+__all__ = ["set_system_attribute", "set_user_attribute"]
 
 NOISE_VAR = "optpair:noise_var"
 """The user attribute that holds the variance of a value's noise, where it is known."""
@@ -51,16 +51,6 @@ def state(trial: FrozenTrial) -> State:
     return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
 
 
-def mark(study: Study, trial: FrozenTrial | Trial, key: str, value: Any) -> None:
-    """Set a system attribute of a trial that has not ended."""
-    study._storage.set_trial_system_attr(trial._trial_id, key, value)
-
-
-def note(study: Study, trial: FrozenTrial, key: str, value: Any) -> None:
-    """Set a user attribute of a trial that another process may have asked for."""
-    study._storage.set_trial_user_attr(trial._trial_id, key, value)
-
-
 def publish(
     study: Study,
     trial: FrozenTrial,
@@ -76,7 +66,7 @@ def publish(
     text = json.dumps(internal)
     pieces = [text[i : i + LONGEST] for i in range(0, len(text), LONGEST)]
     for i, piece in enumerate(pieces):
-        mark(study, trial, f"{PARAMS}:{i + 1}/{len(pieces)}", piece)
+        set_system_attribute(study, trial, f"{PARAMS}:{i + 1}/{len(pieces)}", piece)
 
 
 def published(

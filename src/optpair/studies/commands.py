@@ -14,15 +14,21 @@ from optuna import Study
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.default import ACQUISITION, FILLING
-from optpair.integrations.marks import BY_HAND, FAILED, NOISE_VAR, OUTPUT, mark, note
-from optpair.study import fleet, trials
-from optpair.study.config import StudyError, StudyFile
-from optpair.study.objective import KEPT
-from optpair.study.samplers import engine_sampler, make_sampler
-from optpair.study.storage import away, insist, open_study, shown
-from optpair.study.trials import forget
-from optpair.study.worker import Say, Stop, suggest, work
+from optpair.integrations.optuna.attributes import (
+    BY_HAND,
+    FAILED,
+    NOISE_VAR,
+    OUTPUT,
+    set_system_attribute,
+    set_user_attribute,
+)
+from optpair.studies import lifecycle, processes
+from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.lifecycle import forget
+from optpair.studies.objective import KEPT
+from optpair.studies.samplers import make_sampler
+from optpair.studies.storage import open_study, retry, shown, storage_errors
+from optpair.studies.worker import Say, Stop, suggest, work
 
 if TYPE_CHECKING:
     from optpair.integrations.optuna import JESSampler
@@ -67,7 +73,7 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> R
                 finished = True
             else:
                 study = open_study(file)  # made here, so that they find it
-                finished = fleet.run(file, workers, stop, say)
+                finished = processes.run(file, workers, stop, say)
         except KeyboardInterrupt:
             return Ran(True, False, study)
         except StudyError as error:
@@ -77,48 +83,43 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> R
     return Ran(bool(stop), finished and not stop, study)
 
 
-def has_engine(file: StudyFile) -> bool:
-    """Whether the study's sampler is the engine, so that JAX is there anyway."""
-    return file.sampler not in FILLING
-
-
 def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
     """Counts, the best observed trial, the last failures and what is out.
 
     `study` is the one that `run` has opened, here and in `recommend`.
     """
     found = _trials(study or open_study(file, make=False))
-    counts = trials.count(found)
-    told = [trial for trial in found if trials.state(trial) == "told"]
+    counts = lifecycle.count(found)
+    told = [trial for trial in found if lifecycle.state(trial) == "told"]
     sign = -1.0 if file.direction == "minimize" else 1.0
-    failed = [trial for trial in found if trials.state(trial) == "failed"]
+    failed = [trial for trial in found if lifecycle.state(trial) == "failed"]
     best = max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
     return {
         "study": file.name,
         "storage": shown(file),
         "direction": file.direction,
         "evaluations": file.evaluations,
-        "ended": trials.ended(counts),
+        "ended": lifecycle.ended(counts),
         "counts": dict(counts),
-        "best_observed": best and trials.row(best),
+        "best_observed": best and lifecycle.row(best),
         "failures": [_failure(trial) for trial in failed[-LAST:]],
-        "out": [trials.row(t) for t in found if trials.state(t) in ("running", "by hand")],
+        "out": [lifecycle.row(t) for t in found if lifecycle.state(t) in ("running", "by hand")],
     }
 
 
 def _failure(trial: FrozenTrial) -> dict[str, Any]:
-    return {"trial": trial.number, "reason": trials.reason(trial.user_attrs.get(OUTPUT))}
+    return {"trial": trial.number, "reason": lifecycle.reason(trial.user_attrs.get(OUTPUT))}
 
 
 def ask(file: StudyFile) -> dict[str, Any]:
     """A trial for people to run. It stays out until it is told or cancelled."""
     study = open_study(file, make_sampler(file))
-    trial = insist(study.ask)
+    trial = retry(study.ask)
     try:
-        insist(lambda: trial.set_user_attr(BY_HAND, f"{os.environ.get('USER', '')}"))
-        params = insist(lambda: suggest(trial, file.space))
+        retry(lambda: trial.set_user_attr(BY_HAND, f"{os.environ.get('USER', '')}"))
+        params = retry(lambda: suggest(trial, file.space))
     except BaseException:
-        with suppress(OptunaError, *away()):
+        with suppress(OptunaError, *storage_errors()):
             forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
     return {"trial": trial.number, "params": params}
@@ -144,13 +145,13 @@ def tell(
         _end(study, trial, value, noise_var, outcome, message)
     except (UpdateFinishedTrialError, ValueError) as error:
         now = _trials(study)[number]  # it came through, and the answer was lost; or somebody else
-        if (trials.state(now), now.value) != (outcome, value):
+        if (lifecycle.state(now), now.value) != (outcome, value):
             raise _not_out(now) from error
-    return trials.row(_trials(study)[number])
+    return lifecycle.row(_trials(study)[number])
 
 
 def _not_out(trial: FrozenTrial) -> StudyError:
-    return StudyError(f"trial {trial.number} is not out: it is {trials.state(trial)}")
+    return StudyError(f"trial {trial.number} is not out: it is {lifecycle.state(trial)}")
 
 
 def _end(
@@ -162,25 +163,25 @@ def _end(
     message: str | None,
 ) -> None:
     if outcome == "cancelled":
-        insist(lambda: forget(study, trial, "cancelled"))
+        retry(lambda: forget(study, trial, "cancelled"))
         return
     if message:
-        insist(lambda: note(study, trial, OUTPUT, message[-KEPT:]))
+        retry(lambda: set_user_attribute(study, trial, OUTPUT, message[-KEPT:]))
     if noise_var is not None:
-        insist(lambda: note(study, trial, NOISE_VAR, noise_var))
+        retry(lambda: set_user_attribute(study, trial, NOISE_VAR, noise_var))
     if outcome == "failed":
-        insist(lambda: mark(study, trial, FAILED, True))
+        retry(lambda: set_system_attribute(study, trial, FAILED, True))
     state = TrialState.FAIL if outcome == "failed" else TrialState.COMPLETE
-    insist(lambda: study.tell(trial.number, value, state=state))
+    retry(lambda: study.tell(trial.number, value, state=state))
 
 
 def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
     """The best predicted point, with its interval, and the best observed trial beside it."""
     study = study or open_study(file, make=False)
-    if not any(trials.state(trial) == "told" for trial in _trials(study)):
+    if not any(lifecycle.state(trial) == "told" for trial in _trials(study)):
         raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
     sampler = _answering(file, study)
-    found = insist(lambda: sampler.recommend(study), *_storages_own())
+    found = retry(lambda: sampler.recommend(study), *_storages_own())
     return {
         "params": dict(found.params),
         "mean": found.mean,
@@ -201,7 +202,7 @@ def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
     study = open_study(file, make=False)
     path = out or file.path.with_suffix(".html")
     sampler = _answering(file, study)
-    return insist(lambda: sampler.report(study, path, name=file.name), *_storages_own())
+    return retry(lambda: sampler.report(study, path, name=file.name), *_storages_own())
 
 
 def _answering(file: StudyFile, study: Study) -> JESSampler:
@@ -210,17 +211,17 @@ def _answering(file: StudyFile, study: Study) -> JESSampler:
 
     if isinstance(study.sampler, JESSampler):
         return study.sampler
-    return engine_sampler(file, file.sampler if has_engine(file) else ACQUISITION)
+    return make_sampler(file)
 
 
 def _storages_own() -> list[type[Exception]]:
     """Errors of a storage that is away, and not those of the file that a page is written to."""
-    return [error for error in away() if error is not OSError]
+    return [error for error in storage_errors() if error is not OSError]
 
 
 def export(file: StudyFile) -> list[dict[str, Any]]:
     """Every trial."""
-    return [trials.row(trial) for trial in _trials(open_study(file, make=False))]
+    return [lifecycle.row(trial) for trial in _trials(open_study(file, make=False))]
 
 
 def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
@@ -243,4 +244,4 @@ def _cell(value: object) -> object:
 
 
 def _trials(study: Study) -> list[FrozenTrial]:
-    return insist(lambda: study.get_trials(deepcopy=False))
+    return retry(lambda: study.get_trials(deepcopy=False))

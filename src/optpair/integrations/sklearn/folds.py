@@ -30,7 +30,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-from optpair.scaling import ROUND_OFF
+from optpair.trials.transform import ROUND_OFF
 
 FEWEST = 3  # trials from which the folds' own difficulty can be told
 POOLED = 1000.0  # d₀ at which all trials have the same variance, or almost

@@ -1,29 +1,22 @@
-"""Optuna: `optuna.create_study(sampler=JESSampler(seed=0))`.
+"""The sampler: `optuna.create_study(sampler=JESSampler(seed=0))`.
 
-The sampler is a thin shell over the engine: it reads a study as observations and pending points,
-and writes down what it suggests where other processes see it.
+It is a thin shell over a `Session`: it reads a study as trials, and writes down what it suggests
+where other processes see it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-import sys
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-try:
-    import optuna
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "JESSampler needs Optuna: pip install 'optpair[optuna]'", name="optuna"
-    ) from error
+import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
@@ -32,39 +25,32 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
-from optpair.ahead import Ahead
-from optpair.default import ACQUISITION, LARGEST
-from optpair.engine import Engine, State
-from optpair.gp.posterior import Hyperparameters
-from optpair.history import Direction, Observations, Trial, check_noise_var
-from optpair.integrations.domain import Domain, only_value, to_parameter
-from optpair.integrations.marks import (
+from optpair.engine.answers import Answers
+from optpair.engine.session import Session, Way
+from optpair.engine.settings import Settings
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.integrations.optuna.attributes import (
     FAILED,
     FORGOTTEN,
     NOISE_VAR,
     OUTPUT,
     is_enqueued,
-    mark,
     publish,
     published,
+    set_system_attribute,
     state,
 )
-from optpair.optimizer import (
-    ANSWER,
-    DESIGN,
-    SUGGEST,
-    Belief,
-    Mode,
-    Recommendation,
-    check_acquisition,
-    check_settings,
-    make_belief,
-    make_engine,
-    make_recommendation,
-    stream,
-)
-from optpair.runtime import check_seed
-from optpair.settings import Settings
+from optpair.integrations.optuna.private import bracket_of, broken_off, identity
+from optpair.integrations.optuna.space import Domain, only_value, to_parameter
+from optpair.optimizer import Belief, Recommendation
+from optpair.problem.defaults import ACQUISITION, LARGEST
+from optpair.problem.outcomes import Direction, Objective
+from optpair.problem.problem import VALUE, Problem
+from optpair.problem.space import Float, Space
+from optpair.streams import check_seed
+from optpair.trials.data import Data
+from optpair.trials.history import check_noise_var
+from optpair.trials.trial import Measurement, Trial
 
 __all__ = ["NOISE_VAR", "JESSampler"]
 
@@ -77,36 +63,29 @@ _LOST, _BOUND = ("lost",), ("bound",)
 _log = optuna.logging.get_logger("optuna.optpair")
 
 
-@dataclass(frozen=True)
-class _Row:
-    """An ended trial as the engine sees it; no value means that the objective failed."""
-
-    x: np.ndarray
-    value: float | None
-    noise_var: float | None
-
-
 @dataclass
-class _Desk:
-    """What is known of one study: the rows that were read, and the engine's warm state."""
+class _StudyModel:
+    """What is known of one study: the trials that were read, and the session that models them."""
 
     domain: Domain
-    engine: Engine
-    sign: float
-    rows: dict[int, _Row | None] = field(default_factory=dict)
-    state: State = field(default_factory=State)
+    session: Session
+    trials: dict[int, Trial | None] = field(default_factory=dict)
+    points: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.ahead = Ahead(self.engine)
+    @property
+    def problem(self) -> Problem:
+        """The modelled parameters, and the study's objective."""
+        return self.session.problem
 
     def read(self, study: Study) -> list[FrozenTrial]:
         """Read the trials that have ended since the last time, and return them."""
         trials = study.get_trials(deepcopy=False, states=_ENDED)
-        new = [trial for trial in trials if trial.number not in self.rows]
-        self.rows |= {trial.number: self._row(trial) for trial in new}
+        new = [trial for trial in trials if trial.number not in self.trials]
+        for trial in new:
+            self.trials[trial.number] = self._ended(trial)
         return new
 
-    def _row(self, trial: FrozenTrial) -> _Row | None:
+    def _ended(self, trial: FrozenTrial) -> Trial | None:
         """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
 
         A parameter that the objective did not ask for, this time, is where it was suggested.
@@ -117,37 +96,40 @@ class _Desk:
             value = None
         elif value is None and FAILED not in trial.system_attrs:
             return None
-        return None if x is None else _Row(x, value, _noise_var(trial))
+        if x is None:
+            return None
+        self.points[trial.number] = x
+        if value is None:
+            return Trial(trial.number, dict(trial.params), "failed")
+        found = {VALUE: Measurement(value, _noise_var(trial))}
+        return Trial(trial.number, dict(trial.params), "told", found)
 
-    def told(self) -> dict[int, _Row]:
+    def told(self) -> list[Trial]:
         """The trials that gave a value, in order."""
-        rows = ((n, row) for n, row in sorted(self.rows.items()) if row is not None)
-        return {n: row for n, row in rows if row.value is not None}
+        known = (self.trials[number] for number in sorted(self.trials))
+        return [trial for trial in known if trial is not None and trial.state == "told"]
 
-    def observations(self, pending: Sequence[np.ndarray]) -> Observations:
-        """The arrays that the engine sees."""
-        told = list(self.told().values())
-        failed = [row.x for row in self.rows.values() if row is not None and row.value is None]
-        noise = [np.nan if row.noise_var is None else row.noise_var for row in told]
-        return Observations(
-            X=self._stack([row.x for row in told]),
-            y=self.sign * np.array([row.value for row in told], dtype=np.float64),
-            noise_var=np.array(noise, dtype=np.float64),
-            pending=self._stack(pending),
-            failed=self._stack(failed),
-        )
+    def best_observed(self) -> Trial:
+        """The trial with the best, perhaps luckiest, value."""
+        sign = self.problem.objective.sign
+        return max(self.told(), key=lambda trial: sign * float(trial.value or 0.0))
 
-    def pending(self, study: Study, but: int) -> list[np.ndarray]:
-        """The points that are being evaluated, here or elsewhere, or are enqueued."""
-        points = []
+    def data(self, study: Study, but: int = -1) -> Data:
+        """The arrays that the engine sees; trial `but` is the one that is asked for."""
+        ended = (self.trials[number] for number in sorted(self.trials))
+        known = [trial for trial in ended if trial is not None]
+        points = dict(self.points)
         for trial in study.get_trials(deepcopy=False, states=_OUT):
             params = published(trial, self.domain.distributions)
-            if trial.number != but and params is not None:
-                points.append(self.domain.encode(params))
-        return [point for point in points if point is not None]
+            x = None if trial.number == but or params is None else self.domain.encode(params)
+            if x is not None:
+                known.append(Trial(trial.number, params or {}))
+                points[trial.number] = x
+        return Data.of(self.problem, known, points)
 
-    def _stack(self, rows: Sequence[np.ndarray]) -> np.ndarray:
-        return np.array(rows, dtype=np.float64).reshape(len(rows), self.engine.cube.dimensions)
+    def answers(self, study: Study) -> Answers:
+        """What can be asked of the model now."""
+        return self.session.answers(self.data(study))
 
 
 class JESSampler(BaseSampler):
@@ -168,15 +150,18 @@ class JESSampler(BaseSampler):
     the last value it reported, and not at all where it reported none. The variance of a value's
     noise, where it is known, is the trial's user attribute `NOISE_VAR`.
 
-    seed: any non-negative int. The same seed gives the same study, run from its start by one
-        worker. Workers of one study should share it: each trial number has its own stream of
-        randomness, and the first trials then are one space-filling design. None draws one.
-    search_space: the distributions, where they are known beforehand: the first trials then fill
-        the space, instead of being sampled independently.
-    independent_sampler: for what is not modelled; at random by default.
-    acquisition, hyperparameters, settings: as in `optpair.Optimizer`.
-
     A study has one objective. Threads may share a sampler; processes make their own.
+
+    Args:
+        seed: any non-negative int. The same seed gives the same study, run from its start by one
+            worker. Workers of one study should share it: each trial number has its own stream of
+            randomness, and the first trials then are one space-filling design. None draws one.
+        search_space: the distributions, where they are known beforehand: the first trials then
+            fill the space, instead of being sampled independently.
+        independent_sampler: for what is not modelled; at random by default.
+        acquisition: as in `optpair.Optimizer`.
+        hyperparameters: as in `optpair.Optimizer`.
+        settings: as in `optpair.Optimizer`.
     """
 
     def __init__(
@@ -185,36 +170,46 @@ class JESSampler(BaseSampler):
         seed: int | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
         independent_sampler: BaseSampler | None = None,
-        acquisition: str = ACQUISITION,
-        hyperparameters: Mode | Hyperparameters = "marginal",
+        acquisition: str | Callable[..., Any] = ACQUISITION,
+        hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given_space = None if search_space is None else dict(search_space)
         self._independent = independent_sampler
-        self._acquisition = check_acquisition(acquisition)
-        self._hyperparameters = hyperparameters
-        self._settings = check_settings(settings)
+        self._options = {
+            "acquisition": acquisition,
+            "hyperparameters": hyperparameters,
+            "settings": settings,
+        }
+        self._check_options()
         self._lock = threading.RLock()
         self._study: tuple[Any, int] | None = None
         self._turn_to(None)
+
+    def _check_options(self) -> None:
+        """Refuse wrong options now, and not at the first suggestion."""
+        known = self._options["hyperparameters"]
+        d = known.parameters if isinstance(known, Hyperparameters) else 1
+        space = Space({f"x{i}": Float(0.0, 1.0) for i in range(d)})
+        Session(Problem.single(space, "minimize"), seed=self._seed, **self._options)
 
     def _turn_to(self, study: Study | None) -> Any:
         """Forget what belongs to another study. Returns the bracket, where a pruner has some.
 
         Optuna shows each of Hyperband's brackets as a study of its own, with its trials alone.
         """
-        same = None if study is None else (study._storage, study._study_id)
+        same = None if study is None else identity(study)
         if same is None or same != self._study:
             self._study = same
             self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
-            self._desks: dict[Any, _Desk] = {}
+            self._models: dict[Any, _StudyModel] = {}
             self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
-        return getattr(study, "_bracket_id", None)
+        return bracket_of(study)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_seed", "_given_space", "_independent", "_acquisition", "_hyperparameters")
-        return {name: getattr(self, name) for name in (*kept, "_settings")}
+        kept = ("_seed", "_given_space", "_independent", "_options")
+        return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
@@ -241,19 +236,10 @@ class JESSampler(BaseSampler):
         if not search_space or is_enqueued(trial, search_space):
             return {}
         with self._lock:
-            desk = self._read(study, search_space)
-            observations = desk.observations(desk.pending(study, but=trial.number))
-            desk.ahead.now(observations)
-            x, desk.state, _ = desk.engine.suggest(
-                stream(self._seed, SUGGEST, trial.number),
-                desk.state,
-                observations,
-                trial.number,
-                stream(self._seed, DESIGN, 0),
-            )
-            params = desk.domain.decode(x)
+            model = self._read(study, search_space)
+            x = model.session.suggest(model.data(study, but=trial.number), trial.number)
+            params = model.domain.decode(x)
             publish(study, trial, params, search_space)
-            desk.ahead.later(observations)
             return params
 
     def sample_independent(
@@ -283,33 +269,29 @@ class JESSampler(BaseSampler):
     ) -> None:
         """Tell a failure of the objective from one that Optuna makes of a lost worker."""
         if state == TrialState.FAIL and FORGOTTEN not in trial.system_attrs:
-            if _broken_off():
-                mark(study, trial, FORGOTTEN, "cancelled")
+            if broken_off():
+                set_system_attribute(study, trial, FORGOTTEN, "cancelled")
             else:
-                mark(study, trial, FAILED, True)
+                set_system_attribute(study, trial, FAILED, True)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
 
     def recommend(self, study: Study) -> Recommendation:
         """The best predicted point of the modelled parameters, with its 95 % interval."""
         with self._lock:
-            desk, single = self._answering(study)
-            best = desk.engine.recommend(*self._question(desk, study))
-            found = make_recommendation(
-                best, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
-            )
+            model, decode = self._answering(study)
+            answer, best = model.answers(study).recommend(), model.best_observed()
+            found = Recommendation.of(answer, model.problem, decode, best)
             return replace(found, left_out=self._left_out(study))
 
     def belief(self, study: Study) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         with self._lock:
-            desk, single = self._answering(study)
-            pairs = desk.engine.belief(*self._question(desk, study))
-            found = make_belief(
-                pairs, lambda x: desk.domain.decode(x) | single, desk.sign, _observed(desk, study)
-            )
-            best = replace(found.recommendation, left_out=self._left_out(study))
-            return replace(found, recommendation=best)
+            model, decode = self._answering(study)
+            pairs, best = model.answers(study).belief(), model.best_observed()
+            found = Belief.of(pairs, model.problem, decode, best)
+            named = replace(found.recommendation, left_out=self._left_out(study))
+            return replace(found, recommendation=named)
 
     def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
@@ -320,27 +302,23 @@ class JESSampler(BaseSampler):
             self._check(study)
             known = self._distributions(study)
             modelled = Domain(known).distributions
-            desk = self._read(study, modelled) if modelled else None
+            own = self._read(study, modelled) if modelled else None
             model = None
-            if desk is not None:
-                key, state, _ = self._question(desk, study)
+            if own is not None:
                 single = {n: only_value(d) for n, d in known.items() if d.single()}
-                choices = desk.domain.choices
-                model = report.Model(desk.domain.space, desk.engine, state, key, choices, single)
-            rows = tuple(_reported(t, desk) for t in study.get_trials(deepcopy=False))
-            direction: Direction = (
-                "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
-            )
+                answers = own.answers(study) if own.told() else None
+                initial, choices = own.session.engine.initial, own.domain.choices
+                model = report.Model(own.domain.space, initial, answers, choices, single)
+            rows = tuple(_reported(t, own) for t in study.get_trials(deepcopy=False))
+            objective = Objective(_direction(study))
             heading = study.study_name if name is None else name
             left_out = self._left_out(study)
-            return report.write(report.Subject(heading, direction, rows, model, left_out), path)
+            return report.write(report.Subject(heading, objective, rows, model, left_out), path)
 
-    def _question(self, desk: _Desk, study: Study) -> tuple[Any, State, Observations]:
-        key = stream(self._seed, ANSWER, len(desk.told()))
-        return key, desk.state, desk.observations(desk.pending(study, but=-1))
-
-    def _answering(self, study: Study) -> tuple[_Desk, dict[str, Any]]:
-        """The desk, and the parameters that have one value."""
+    def _answering(
+        self, study: Study
+    ) -> tuple[_StudyModel, Callable[[np.ndarray], dict[str, Any]]]:
+        """The model of a study, and what decodes its points: all that is modelled or constant."""
         self._check(study)
         known = self._distributions(study)
         modelled = Domain(known).distributions
@@ -349,10 +327,11 @@ class JESSampler(BaseSampler):
                 f"study {study.study_name!r} has no parameter that all completed trials share: "
                 "there is nothing to recommend"
             )
-        desk = self._read(study, modelled)
-        if not desk.told():
+        model = self._read(study, modelled)
+        if not model.told():
             raise ValueError(f"no trial of study {study.study_name!r} has a value yet")
-        return desk, {name: only_value(d) for name, d in known.items() if d.single()}
+        single = {name: only_value(d) for name, d in known.items() if d.single()}
+        return model, lambda x: model.domain.decode(x) | single
 
     def _check(self, study: Study) -> None:
         if len(study.directions) != 1:
@@ -381,19 +360,17 @@ class JESSampler(BaseSampler):
                     why[name] = "too fine for the model"
         return why
 
-    def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _Desk:
+    def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _StudyModel:
         """The study as it is now. What was read before is kept while the space stays the same."""
         bracket = self._turn_to(study)
-        desk = self._desks.get(bracket)
-        if desk is None or desk.domain.distributions != distributions:
+        model = self._models.get(bracket)
+        if model is None or model.domain.distributions != distributions:
             domain = Domain(distributions)
-            engine = make_engine(
-                domain.space, self._acquisition, self._hyperparameters, self._settings
-            )
-            sign = -1.0 if study.direction == StudyDirection.MINIMIZE else 1.0
-            desk = self._desks[bracket] = _Desk(domain, engine, sign)
-        new = desk.read(study)
-        lost = [t.number for t in new if t.values and desk.rows[t.number] is None]
+            problem = Problem.single(domain.space, _direction(study))
+            session = Session(problem, seed=self._seed, **self._options)
+            model = self._models[bracket] = _StudyModel(domain, session)
+        new = model.read(study)
+        lost = [t.number for t in new if t.values and model.trials[t.number] is None]
         if lost:
             self._warn_once(
                 _LOST,
@@ -408,7 +385,7 @@ class JESSampler(BaseSampler):
                 "recommend what breaks them. Where a trial breaks one, raise an error that "
                 "catch= names; it then counts as failed.",
             )
-        return desk
+        return model
 
     def _warn_once(self, key: tuple[str], message: str) -> None:
         if key not in self._said:
@@ -433,11 +410,15 @@ class JESSampler(BaseSampler):
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
 
 
-def _reported(trial: FrozenTrial, desk: _Desk | None) -> report.Row:
+def _direction(study: Study) -> Direction:
+    return "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+
+
+def _reported(trial: FrozenTrial, model: _StudyModel | None) -> report.Row:
     """A trial as a page shows it."""
     params: dict[str, Any] = dict(trial.params)
-    if desk is not None:  # what was not asked for, or not yet, is where it was suggested
-        params |= published(trial, desk.domain.distributions) or {}
+    if model is not None:  # what was not asked for, or not yet, is where it was suggested
+        params |= published(trial, model.domain.distributions) or {}
     value = trial.values[0] if trial.values else None
     finite = value is None or abs(value) <= LARGEST
     return report.Row(
@@ -447,30 +428,8 @@ def _reported(trial: FrozenTrial, desk: _Desk | None) -> report.Row:
         value,
         _noise_var(trial),
         str(trial.user_attrs.get(OUTPUT) or ""),
-        None if desk is None else desk.domain.encode(params),
+        None if model is None else model.domain.encode(params),
     )
-
-
-def _observed(desk: _Desk, study: Study) -> Trial:
-    """The best observed trial, as the library's own record."""
-    told = desk.told()
-    number = max(told, key=lambda n: desk.sign * float(told[n].value or 0.0))
-    row, trial = told[number], study.get_trials(deepcopy=False)[number]
-    return Trial(number, dict(trial.params), "told", row.value, row.noise_var)
-
-
-def _broken_off() -> bool:
-    """Whether the trial that is being told ends with the search: by Ctrl-C, or an error not caught.
-
-    Optuna calls it failed all the same, and keeps what it knows of the error to itself.
-    """
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_code.co_name == "_run_trial" and "func_err" in frame.f_locals:
-            error, caught = frame.f_locals["func_err"], frame.f_locals.get("catch", ())
-            return error is not None and not isinstance(error, caught)
-    return False
 
 
 def _noise_var(trial: FrozenTrial) -> float | None:

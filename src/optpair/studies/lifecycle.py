@@ -11,7 +11,14 @@ from optuna import Study
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.integrations.marks import FORGOTTEN, NOISE_VAR, OUTPUT, State, mark, state
+from optpair.integrations.optuna.attributes import (
+    FORGOTTEN,
+    NOISE_VAR,
+    OUTPUT,
+    State,
+    set_system_attribute,
+    state,
+)
 
 __all__ = [
     "BEAT",
@@ -84,7 +91,7 @@ def _short(line: str) -> str:
 def forget(study: Study, trial: FrozenTrial, why: Forgotten) -> None:
     """End a trial that teaches nothing; where somebody else has ended it, that stands."""
     try:
-        mark(study, trial, FORGOTTEN, why)
+        set_system_attribute(study, trial, FORGOTTEN, why)
         study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
     except UpdateFinishedTrialError:
         pass

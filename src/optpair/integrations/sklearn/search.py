@@ -1,4 +1,4 @@
-"""scikit-learn: `JESSearchCV(estimator, space).fit(X, y)`.
+"""The search: `JESSearchCV(estimator, space).fit(X, y)`.
 
 The search is a thin shell over `Optimizer` and scikit-learn's own `BaseSearchCV`, which fits,
 scores and refits.
@@ -16,27 +16,22 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-
-try:
-    from sklearn.model_selection._search import BaseSearchCV
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "JESSearchCV needs scikit-learn: pip install 'optpair[sklearn]'", name="sklearn"
-    ) from error
 from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from optpair.default import ACQUISITION, LARGEST
-from optpair.gp.posterior import Hyperparameters
-from optpair.history import Trial
-from optpair.integrations.folds import noise_of_means
-from optpair.optimizer import Belief, Mode, Optimizer, Recommendation
-from optpair.settings import Settings
-from optpair.space import Categorical, Parameter, Space
+from optpair.engine.session import Way
+from optpair.engine.settings import Settings
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.integrations.sklearn.folds import noise_of_means
+from optpair.optimizer import Belief, Optimizer, Recommendation
+from optpair.problem.defaults import ACQUISITION, LARGEST
+from optpair.problem.space import Categorical, Parameter, Space
+from optpair.trials.trial import Trial
 
 __all__ = ["JESSearchCV"]
 
@@ -113,7 +108,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         error_score: Any = np.nan,
         return_train_score: bool = False,
         acquisition: str = ACQUISITION,
-        hyperparameters: Mode | Hyperparameters = "marginal",
+        hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
         super().__init__(
@@ -157,12 +152,12 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     def belief(self) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         check_is_fitted(self, "optimizer_")
-        menu = _Menu(self.space)
+        numbered_space = _NumberedSpace(self.space)
         belief = self.optimizer_.belief()
         return replace(
             belief,
-            params=tuple(menu.named(params) for params in belief.params),
-            recommendation=menu.served(belief.recommendation),
+            params=tuple(numbered_space.named(params) for params in belief.params),
+            recommendation=numbered_space.served(belief.recommendation),
         )
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
@@ -171,9 +166,9 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         _check_count("batch", self.batch)
         if self.noise not in NOISE:
             raise ValueError(f"noise must be one of {', '.join(NOISE)}, not {self.noise!r}")
-        menu = _Menu(self.space)
+        numbered_space = _NumberedSpace(self.space)
         optimizer = Optimizer(
-            menu.space,
+            numbered_space.space,
             direction="maximize",
             seed=_seed(self.random_state),
             acquisition=self.acquisition,
@@ -185,7 +180,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         last = None
         while len(rows) < self.evaluations:
             points = _next(optimizer, self.evaluations - len(rows), self.batch)
-            candidates = [menu.named(_params(point)) for point in points]
+            candidates = [numbered_space.named(_params(point)) for point in points]
             scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows))
             rows += list(scores)
             last = failure or last
@@ -197,7 +192,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             detail = "" if last is None else f"; of the last, {last}"
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
         best = optimizer.recommend(tried=True)
-        self.optimizer_, self.recommendation_ = optimizer, menu.served(best)
+        self.optimizer_, self.recommendation_ = optimizer, numbered_space.served(best)
         told = [trial for trial in optimizer.trials if trial.state == "told"]
         self._chosen = next(t.id for t in told if repr(t.params) == repr(best.params))
 
@@ -248,7 +243,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
 
 
-class _Menu:
+class _NumberedSpace:
     """The user's space: lists of any objects stand in it by their places."""
 
     def __init__(self, given: Space | Mapping[str, Choices]) -> None:

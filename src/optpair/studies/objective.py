@@ -21,8 +21,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from optpair.default import LARGEST
-from optpair.study.config import Command, Function, StudyError, StudyFile
+from optpair.problem.defaults import LARGEST
+from optpair.studies.config import Command, Function, StudyError, StudyFile
 
 KEPT = 1500
 """Characters of a failed command's output that are kept: storages hold about 2,000."""

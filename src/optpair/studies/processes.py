@@ -8,8 +8,8 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from optpair.study.config import StudyFile
-from optpair.study.worker import Say, Stop
+from optpair.studies.config import StudyFile
+from optpair.studies.worker import Say, Stop
 
 
 def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> bool:

@@ -21,12 +21,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from optpair.integrations.marks import FAILED, NOISE_VAR, OUTPUT, mark
-from optpair.study import trials as records
-from optpair.study.config import StudyFile
-from optpair.study.objective import Evaluate, Outcome, evaluator
-from optpair.study.storage import away, first_line, insist
-from optpair.study.trials import BEAT, WORKER, Watch, forget
+from optpair.integrations.optuna.attributes import FAILED, NOISE_VAR, OUTPUT, set_system_attribute
+from optpair.studies import lifecycle
+from optpair.studies.config import StudyFile
+from optpair.studies.lifecycle import BEAT, WORKER, Watch, forget
+from optpair.studies.objective import Evaluate, Outcome, evaluator
+from optpair.studies.storage import first_line, retry, storage_errors
 
 Say = Callable[[str], None]
 Told = Callable[[int, Outcome], None]
@@ -79,10 +79,10 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambd
     evaluate = evaluator(file)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     while not stop:
-        counts = records.count(look(study, watch, stop, say))
-        if records.ended(counts) >= file.evaluations:
+        counts = lifecycle.count(look(study, watch, stop, say))
+        if lifecycle.ended(counts) >= file.evaluations:
             return
-        if records.ended(counts) + records.out(counts) < file.evaluations:
+        if lifecycle.ended(counts) + lifecycle.out(counts) < file.evaluations:
             _one(file, study, evaluate, say, told)
         elif counts["running"]:
             stop.wait(pause)  # they may yet die
@@ -96,38 +96,38 @@ def look(study: Study, watch: Watch, stop: Stop, say: Say) -> list[FrozenTrial]:
     Where this worker has not looked for a while, its machine or the storage may have been at rest,
     and the others with it: they get the time for a beat.
     """
-    trials = insist(lambda: study.get_trials(deepcopy=False))
+    trials = retry(lambda: study.get_trials(deepcopy=False))
     dead = watch.stale(trials)
     if dead and watch.slept:
         stop.wait(watch.patience / 2)
-        trials = insist(lambda: study.get_trials(deepcopy=False))
+        trials = retry(lambda: study.get_trials(deepcopy=False))
         dead = watch.stale(trials)
     for trial in dead:
-        insist(lambda trial=trial: forget(study, trial, "stale"))  # type: ignore[misc]
+        retry(lambda trial=trial: forget(study, trial, "stale"))  # type: ignore[misc]
         say(f"trial {trial.number}: stale, its worker is gone")
-    return insist(lambda: study.get_trials(deepcopy=False)) if dead else trials
+    return retry(lambda: study.get_trials(deepcopy=False)) if dead else trials
 
 
 def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told) -> None:
     """One trial, from ask to tell; cancelled where this worker is stopped in between."""
-    trial = insist(study.ask)
+    trial = retry(study.ask)
     try:
         with beating(trial, file.stale_after / 4):
             if _surplus(study, trial.number, file.evaluations):
                 forget(study, _frozen(study, trial.number), "cancelled")
                 return
-            params = insist(lambda: suggest(trial, file.space))
+            params = retry(lambda: suggest(trial, file.space))
             outcome = evaluate(params, trial.number)
             stored = record(study, trial, file.space, params, outcome, say)
     except BaseException:
-        with suppress(OptunaError, *away()):
+        with suppress(OptunaError, *storage_errors()):
             forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
     if not stored:
         return
     told(trial.number, outcome)
     failed = outcome.value is None
-    shown = f"failed: {records.reason(outcome.problem)}" if failed else f"{outcome.value:.6g}"
+    shown = f"failed: {lifecycle.reason(outcome.problem)}" if failed else f"{outcome.value:.6g}"
     say(f"trial {trial.number}: {shown}")
 
 
@@ -163,11 +163,11 @@ def record(
     def tell() -> bool:
         try:
             _tell(study, trial, outcome)
-        except away():
+        except storage_errors():
             raise
         except (OptunaError, ValueError):
             now = _frozen(study, trial.number)
-            ended = records.state(now)
+            ended = lifecycle.state(now)
             if ended not in ("told", "failed", "cancelled", "stale"):
                 raise
             if ended == "stale":
@@ -180,10 +180,10 @@ def record(
     gave = f"trial {trial.number} gave {outcome}"
     try:
         return tell()
-    except away() as error:
+    except storage_errors() as error:
         say(f"{gave}, and waits for the storage, which is away: {first_line(error)}")
         try:
-            return insist(tell, tries=PATIENT)
+            return retry(tell, tries=PATIENT)
         except BaseException:
             say(f"{gave}, which could not be stored")
             raise
@@ -204,20 +204,20 @@ def _add_late(
         user_attrs=_noted(outcome),
         system_attrs={FAILED: True} if failed else {},
     )
-    insist(lambda: study.add_trial(late))
+    retry(lambda: study.add_trial(late))
 
 
 def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:
     for key, value in _noted(outcome).items():
-        insist(lambda key=key, value=value: trial.set_user_attr(key, value))  # type: ignore[misc]
+        retry(lambda key=key, value=value: trial.set_user_attr(key, value))  # type: ignore[misc]
     if outcome.value is None:
-        insist(lambda: mark(study, trial, FAILED, True))
+        retry(lambda: set_system_attribute(study, trial, FAILED, True))
     state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
     try:
         study.tell(trial, outcome.value, state=state)
-    except away():  # it may have come through, and only the answer was lost
-        if records.state(_frozen(study, trial.number)) not in ("told", "failed"):
-            insist(lambda: study.tell(trial, outcome.value, state=state))
+    except storage_errors():  # it may have come through, and only the answer was lost
+        if lifecycle.state(_frozen(study, trial.number)) not in ("told", "failed"):
+            retry(lambda: study.tell(trial, outcome.value, state=state))
 
 
 def _noted(outcome: Outcome) -> dict[str, Any]:
@@ -227,13 +227,13 @@ def _noted(outcome: Outcome) -> dict[str, Any]:
 
 def _surplus(study: Study, number: int, evaluations: int) -> bool:
     """Whether earlier trials suffice: of workers that asked at once, the first go ahead."""
-    earlier = insist(lambda: study.get_trials(deepcopy=False))[:number]
-    counts = records.count(earlier)
-    return records.ended(counts) + records.out(counts) >= evaluations
+    earlier = retry(lambda: study.get_trials(deepcopy=False))[:number]
+    counts = lifecycle.count(earlier)
+    return lifecycle.ended(counts) + lifecycle.out(counts) >= evaluations
 
 
 def _frozen(study: Study, number: int) -> FrozenTrial:
-    return insist(lambda: study.get_trials(deepcopy=False))[number]
+    return retry(lambda: study.get_trials(deepcopy=False))[number]
 
 
 @contextmanager
@@ -243,10 +243,10 @@ def beating(trial: Trial, interval: float) -> Iterator[None]:
 
     def beat() -> None:
         while not over.wait(interval):
-            with suppress(OptunaError, *away()):  # ended by others, or away for a moment
+            with suppress(OptunaError, *storage_errors()):  # ended by others, or away for a moment
                 trial.set_user_attr(BEAT, time.time())
 
-    insist(lambda: trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}"))
+    retry(lambda: trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}"))
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
     try:

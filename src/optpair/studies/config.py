@@ -1,4 +1,4 @@
-"""The study file: what it may say, and what to say where it is wrong. Nothing here needs JAX."""
+"""The study file: what it may say, and what to say where it is wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from optpair.default import ACQUISITION, WHOLE
+from optpair.problem.defaults import ACQUISITION, WHOLE
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
@@ -179,7 +179,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         evaluations=study.take("evaluations", "an int of at least 1", _is_count, 50),
         seed=study.take("seed", "an int of at least 0", lambda v: _is_count(v) or v == 0, 0),
         storage=_storage(study.take("storage", "a URL", _is_text, f"{SQLITE}{path.stem}.db"), path),
-        sampler=study.take("sampler", "a name, like 'jes' or 'sobol'", _is_text, ACQUISITION),
+        sampler=study.take("sampler", "a name, like 'jes' or 'lattice'", _is_text, ACQUISITION),
         stale_after=float(study.take("stale_after", SECONDS, _is_seconds, 60.0)),
         settings=settings,
         objective=None if objective is None else _objective(objective, space),

@@ -21,7 +21,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 
-from optpair.study.config import StudyError, StudyFile
+from optpair.studies.config import StudyError, StudyFile
 
 SPACE = "optpair:space"
 BUSY = 60  # seconds that a worker waits for another's write to an SQLite file
@@ -97,7 +97,7 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None, *, make: boo
 
 def _make(file: StudyFile, sampler: BaseSampler | None) -> Study:
     storage = _open(file.storage)
-    return insist(
+    return retry(
         lambda: optuna.create_study(
             study_name=file.name,
             storage=storage,
@@ -117,8 +117,8 @@ def _find(file: StudyFile, sampler: BaseSampler | None) -> Study:
     if _is_file(file.storage) and not _path(file.storage).exists():
         raise missing
     try:
-        storage = insist(lambda: open_storage(file.storage, make=False), StorageInternalError)
-        return insist(
+        storage = retry(lambda: open_storage(file.storage, make=False), StorageInternalError)
+        return retry(
             lambda: optuna.load_study(study_name=file.name, storage=storage, sampler=sampler),
             StorageInternalError,
         )
@@ -140,7 +140,7 @@ def _open(url: str) -> BaseStorage:
     """The storage; again where another worker, which started with this one, makes its tables."""
     for _ in range(20):
         try:
-            return insist(lambda: open_storage(url), StorageInternalError)
+            return retry(lambda: open_storage(url), StorageInternalError)
         except Exception as error:
             if isinstance(error, ImportError) or not BEING_MADE.search(str(error)):
                 raise
@@ -153,10 +153,10 @@ def _check_same(file: StudyFile, study: Study, make: bool) -> None:
     if directions != [file.direction]:
         raise _differs(file, f"direction {', '.join(directions)}")
     space = {name: json.loads(distribution_to_json(d)) for name, d in file.space.items()}
-    stored = insist(lambda: study.user_attrs).get(SPACE)
+    stored = retry(lambda: study.user_attrs).get(SPACE)
     if stored is None:
         if make:
-            insist(lambda: study.set_user_attr(SPACE, space))
+            retry(lambda: study.set_user_attr(SPACE, space))
     elif stored != space:
         raise _differs(file, f"[space] {json.dumps(stored)}")
 
@@ -172,20 +172,20 @@ class AwayError(StorageInternalError):
     """A storage that was tried again and again, and is away."""
 
 
-def away() -> tuple[type[Exception], ...]:
+def storage_errors() -> tuple[type[Exception], ...]:
     """What a storage raises that is busy or away: some let their drivers' errors through."""
     drivers = {"grpc": "RpcError", "redis": "RedisError"}
     loaded = [getattr(sys.modules[m], name) for m, name in drivers.items() if m in sys.modules]
     return (StorageInternalError, OSError, *loaded)
 
 
-def insist(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) -> T:
+def retry(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) -> T:
     """Try again, for half a minute unless told otherwise, while a storage is busy or away.
 
     `only` are the errors after which it is tried again, where not all of `away` are meant. A file
     that was deleted or overwritten does not come back.
     """
-    again = only or away()
+    again = only or storage_errors()
     for attempt in range(tries):
         try:
             return action()

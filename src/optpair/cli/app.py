@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from optpair.default import LARGEST
-from optpair.exits import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
-from optpair.exits import fail as _fail
+from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
+from optpair.cli.exit_codes import fail as _fail
+from optpair.problem.defaults import LARGEST
 from optpair.stderr import Outlet, drop, keep_usable
 
 if TYPE_CHECKING:
-    from optpair.study.commands import Ran
-    from optpair.study.config import StudyFile
+    from optpair.studies.commands import Ran
+    from optpair.studies.config import StudyFile
 
 GROUP = "optpair.commands"
 ELSEWHERE = {"bench": "./bench"}
@@ -99,7 +99,7 @@ def demo() -> None:
 def _study(path: Path) -> Iterator[StudyFile]:
     """The study file; what is wrong with it, or with its storage, becomes an exit code."""
     try:
-        from optpair.study import commands, config, storage
+        from optpair.studies import commands, config, storage
     except ModuleNotFoundError as error:
         _fail(f"studies need {error.name}: pip install 'optpair[optuna]'")
     try:
@@ -159,7 +159,7 @@ def run(
     hand, 1 error, 3 none of them gave a value, 130 interrupted.
     """
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         with _aside(json):
             ran = commands.run(study, workers, say, worker_of)
@@ -171,7 +171,7 @@ def run(
 
 def _close(study: StudyFile, ran: Ran, json: bool) -> None:
     """Show what a run has come to. A storage that is away now undoes no evaluation."""
-    from optpair.study import commands, config, storage
+    from optpair.studies import commands, config, storage
 
     later = f"optpair recommend {study.path.name} shows it when the storage is back"
     try:
@@ -185,7 +185,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
     told = found["counts"].get("told", 0)
     complete = found["ended"] >= study.evaluations
     best, text = None, ""
-    if complete and told and commands.has_engine(study):
+    if complete and told:
         try:
             best = commands.recommend(study, ran.study)
             text = best.pop("text")
@@ -204,7 +204,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
 def ask(file: File, json: Json = False) -> None:
     """Suggest a trial for you to run; tell what it gave by its number."""
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         found = commands.ask(study)
         _show(found, json, f"trial {found['trial']}: {_listed(found['params'])}")
@@ -233,7 +233,7 @@ def tell(
     if noise_var is not None and not noise_var <= LARGEST:
         _fail(f"--noise-var must be a finite variance, not {noise_var}", USAGE)
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         outcome = "failed" if failed else "cancelled" if cancel else "told"
         found = commands.tell(study, trial, value, noise_var, outcome, message)
@@ -244,7 +244,7 @@ def tell(
 def recommend(file: File, json: Json = False) -> None:
     """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet."""
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         found = commands.recommend(study)
         text = found.pop("text")
@@ -261,7 +261,7 @@ def report(
 ) -> None:
     """Write a page on what was found, one HTML file that needs nothing else."""
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         try:
             found = commands.report(study, out)
@@ -274,7 +274,7 @@ def report(
 def status(file: File, json: Json = False) -> None:
     """Show how many trials ended, how, why the last of them failed, and which are out."""
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         found = commands.status(study)
         _show(found, json, _status(found))
@@ -288,7 +288,7 @@ def export(
 ) -> None:
     """Show every trial as CSV, or as JSON."""
     with _study(file) as study:
-        from optpair.study import commands
+        from optpair.studies import commands
 
         rows = commands.export(study)
         text = json_.dumps(rows, indent=2) + "\n" if json else commands.as_csv(study, rows)

@@ -14,8 +14,8 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from optpair.default import WHOLE
-from optpair.space import Categorical, Float, Int, Parameter, Space
+from optpair.problem.defaults import WHOLE
+from optpair.problem.space import Categorical, Float, Int, Parameter, Space
 
 
 def to_parameter(distribution: BaseDistribution) -> Parameter | None:

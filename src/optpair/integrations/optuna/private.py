@@ -1,0 +1,43 @@
+"""What is used of Optuna's private parts: one function for each, tested by name."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from optuna import Study, Trial
+from optuna.trial import FrozenTrial
+
+
+def identity(study: Study) -> tuple[Any, int]:
+    """What a study is known by: its storage, and its number there."""
+    return study._storage, study._study_id
+
+
+def bracket_of(study: Study | None) -> Any:
+    """Hyperband's bracket, which Optuna shows as a study of its own; None elsewhere."""
+    return getattr(study, "_bracket_id", None)
+
+
+def set_system_attribute(study: Study, trial: FrozenTrial | Trial, key: str, value: Any) -> None:
+    """Set a system attribute of a trial that has not ended."""
+    study._storage.set_trial_system_attr(trial._trial_id, key, value)
+
+
+def set_user_attribute(study: Study, trial: FrozenTrial, key: str, value: Any) -> None:
+    """Set a user attribute of a trial that another process may have asked for."""
+    study._storage.set_trial_user_attr(trial._trial_id, key, value)
+
+
+def broken_off() -> bool:
+    """Whether the trial that is being told ends with the search: by Ctrl-C, or an error not caught.
+
+    Optuna calls it failed all the same, and keeps what it knows of the error to itself.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_run_trial" and "func_err" in frame.f_locals:
+            error, caught = frame.f_locals["func_err"], frame.f_locals.get("catch", ())
+            return error is not None and not isinstance(error, caught)
+    return False

@@ -1,0 +1,32 @@
+"""Samplers that a study file names: acquisition functions of the engine, and its controls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optpair.studies.config import StudyError, StudyFile
+
+if TYPE_CHECKING:
+    from optpair.integrations.optuna import JESSampler
+
+
+def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
+    """The sampler with the file's seed, space and settings; the file's own unless another."""
+    from optpair.engine.settings import Settings
+    from optpair.integrations.optuna import JESSampler
+
+    unknown = [name for name in file.settings if name not in Settings.__dataclass_fields__]
+    if unknown:
+        raise StudyError(
+            f"{file.path.name}: [settings] has an unknown key {unknown[0]!r}. "
+            f"It may have {', '.join(Settings.__dataclass_fields__)}"
+        )
+    try:
+        return JESSampler(
+            seed=file.seed,
+            search_space=file.space,
+            acquisition=acquisition or file.sampler,
+            settings=Settings(**file.settings),
+        )
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"{file.path.name}: {error}") from error
