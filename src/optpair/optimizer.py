@@ -219,7 +219,7 @@ class Optimizer:
 
     @property
     def info(self) -> Info:
-        """How the last suggestion was made: kind, mixing of the chains, jitter, seconds per stage."""
+        """How the last suggestion was made: kind, mixing of chains, jitter, seconds per stage."""
         return self._session.info
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Hyperparameters: sets of values by name, and the table that lays them out in one vector θ.
 
 A table is a row of blocks: name, number of entries, the transform between an entry u of θ and the
-value v, the prior of u, and how the value changes with the units of y. Nothing is found by position.
+value v, the prior of u, and how the value changes with the units of y. Nothing is found by place.
 
 | transform       | v(u)            | for                              |
 |-----------------|-----------------|----------------------------------|

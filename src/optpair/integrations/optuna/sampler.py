@@ -177,7 +177,7 @@ class JESSampler(BaseSampler):
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given_space = None if search_space is None else dict(search_space)
         self._independent = independent_sampler
-        self._options = {
+        self._options: dict[str, Any] = {
             "acquisition": acquisition,
             "hyperparameters": hyperparameters,
             "settings": settings,
