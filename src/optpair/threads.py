@@ -1,4 +1,4 @@
-"""Threads of BLAS: one while the engine works, unless told otherwise; as before afterwards.
+"""Threads and memory: one thread of BLAS while the engine works, and as before afterwards.
 
 More gain nothing on small matrices, and spin: where another process has the second core, a
 factorisation of a millisecond would wait for the scheduler a hundred times as long.
@@ -33,6 +33,17 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+@functools.cache
+def _keep_memory() -> None:
+    """Let malloc keep what is freed, up to 62 MB, instead of handing it back to the system.
+
+    Work arrays of a megabyte come and go by the thousand; each would be mapped and cleared anew.
+    glibc raises its thresholds to the size of the largest block that was freed: this is one, and it
+    is never touched.
+    """
+    np.empty(31 << 20, dtype=np.uint8)
+
+
 def limit_threads(count: int) -> None:
     """Let the engine use at most so many threads of BLAS; one is the default."""
     global _count
@@ -46,6 +57,7 @@ def few_threads() -> Iterator[None]:
     """Limit the threads of BLAS for a while; who comes last puts the host's setting back."""
     global _inside, _before
     with _lock:
+        _keep_memory()
         if _inside == 0:
             _before = _blas().limit(limits=_count)
         _inside += 1

@@ -200,7 +200,7 @@ def _means(posterior: Posterior, points: Float[np.ndarray, "N D"]) -> Float[np.n
     weights = posterior.weights.mean(1)
     found = np.empty((posterior.sets, len(points)))
     for i in range(0, len(points), BLOCK):
-        K = posterior.covariance.between(points[i : i + BLOCK], posterior.X).K
+        K = posterior.target.between(points[i : i + BLOCK]).K
         found[:, i : i + BLOCK] = np.einsum("mqn,mn->mq", K, weights)
     return found + posterior.mean[:, None]
 

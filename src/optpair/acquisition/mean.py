@@ -29,14 +29,14 @@ class Mean(Acquisition):
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """m(x)."""
-        K = self.posterior.covariance.between(X, self.posterior.X).K
+        K = self.posterior.target.between(X).K
         return np.asarray(self.level + np.einsum("mqn,mn->q", K, self.weights))
 
     def slopes(
         self, X: Points, rows: Rows = None
     ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """m(x), and its derivatives."""
-        between = self.posterior.covariance.between(X, self.posterior.X)
+        between = self.posterior.target.between(X)
         values = self.level + np.einsum("mqn,mn->q", between.K, self.weights)
         by_K = np.broadcast_to(self.weights[:, None], between.K.shape)
         return np.asarray(values), between.pull(by_K).sum(0)

@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float, Int, Num
 from optpair.cube.region import Region
 
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
-ARRIVED = 1e-9  # a radius of the cube: a climb that steps no further has arrived
+SHORTEST = 1e-9  # a radius of the cube: a climb that steps no further has arrived
 MANY = 0.8  # the share of climbs that are still going, at which the others are taken out
+ENOUGH = 1e-4  # of the spread of screened values: less is not worth another step
 ROUNDS = 2  # of discrete moves, each followed by a climb
 ROWS = 4096  # rows looked at together in a discrete move, at most
 
@@ -39,11 +40,19 @@ class Landscape(Protocol):
         ...
 
 
+class Curvature(NamedTuple):
+    """What climbs have learnt of the landscape around their ends."""
+
+    inverse: Num[np.ndarray, "r D D"]  # of the negative Hessian, by BFGS
+    fresh: Bool[np.ndarray, " r"]  # nothing was learnt
+
+
 class Ended(NamedTuple):
     """Where climbs have ended."""
 
     x: Num[np.ndarray, "r D"]
     value: Num[np.ndarray, " r"]
+    curvature: Curvature
 
 
 @dataclass
@@ -70,39 +79,68 @@ def ascend(
     region: Region,
     free: Bool[np.ndarray, " D"],
     steps: int,
+    *,
+    enough: float,
     radius: float = FIRST_RADIUS,
-    arrived: float = ARRIVED,
+    known: Curvature | None = None,
 ) -> Ended:
     """Climb from every start at once inside the region, moving the free columns only.
 
     Projected BFGS with a trust radius: coordinates that press against a face are held, a step that
     does not improve is refused and the radius shrinks, so the value never falls. One evaluation of
-    value and slope per step. A climb whose steps are shorter than `arrived` drops out.
+    value and slope per step. A climb that expects to win less than `enough` (half of the Newton
+    step times the slope) has arrived, and drops out. `known` is what an earlier climb has learnt.
     """
     r, D = X.shape
     low, high = region.low.astype(X.dtype), region.high.astype(X.dtype)
-    free = free & region.open
-    rows = np.arange(r)
+    free, rows = free & region.open, np.arange(r)
     value, slope = landscape.slopes(X, rows)
+    if known is None:
+        eye = np.broadcast_to(np.eye(D, dtype=X.dtype), (r, D, D))
+        known = Curvature(eye, np.ones(r, dtype=bool))
     at = _Climbs(
         rows,
         X.copy(),
         np.where(np.isnan(value), -np.inf, value).astype(X.dtype),
         np.nan_to_num(slope, nan=0.0, posinf=0.0, neginf=0.0).astype(X.dtype),
-        np.broadcast_to(np.eye(D, dtype=X.dtype), (r, D, D)).copy(),
+        known.inverse.astype(X.dtype),
         np.full(r, radius, X.dtype),
-        np.ones(r, dtype=bool),
+        known.fresh.copy(),
     )
-    end = Ended(X.copy(), at.value.copy())
+    learnt = Curvature(at.inverse.copy(), at.fresh.copy())
+    end = Ended(X.copy(), at.value.copy(), learnt)
     for _ in range(steps if free.any() else 0):
-        moved = _step(landscape, at, low, high, free)
-        end.x[at.rows], end.value[at.rows] = at.x, at.value
-        going = (at.radius > arrived) & (moved > 0)
+        direction, pressed, promise = _direction(at, low, high, free)
+        going = (at.radius > SHORTEST) & (promise > enough)
         if np.count_nonzero(going) <= MANY * len(going):
+            _note(at, end)
             at.keep(going)
             if len(at.rows) == 0:
-                break
+                return end
+            direction, pressed = direction[going], pressed[going]
+        _step(landscape, at, low, high, direction, pressed)
+    _note(at, end)
     return end
+
+
+def _note(at: _Climbs, end: Ended) -> None:
+    """Write down where climbs are."""
+    end.x[at.rows], end.value[at.rows] = at.x, at.value
+    end.curvature.inverse[at.rows], end.curvature.fresh[at.rows] = at.inverse, at.fresh
+
+
+def _direction(
+    at: _Climbs, low: np.ndarray, high: np.ndarray, free: Bool[np.ndarray, " D"]
+) -> tuple[np.ndarray, np.ndarray, Num[np.ndarray, " r"]]:
+    """Where to step, the coordinates that are held, and what may be won."""
+    pressed = ((at.x <= low) & (at.slope < 0)) | ((at.x >= high) & (at.slope > 0)) | ~free
+    slope = np.where(pressed, 0, at.slope)
+    newton = np.einsum("rij,rj->ri", at.inverse, slope)
+    newton[pressed] = 0
+    along = np.einsum("ri,ri->r", newton, slope)
+    usable = (along > 0) & ~at.fresh
+    promise = np.where(usable, along / 2, np.where(slope.any(1), np.inf, 0))
+    return np.where(usable[:, None], newton, slope), pressed, promise
 
 
 def _step(
@@ -110,34 +148,26 @@ def _step(
     at: _Climbs,
     low: np.ndarray,
     high: np.ndarray,
-    free: Bool[np.ndarray, " D"],
-) -> Num[np.ndarray, " r"]:
-    """One step of each climb, in place; how far each has tried to go."""
-    pressed = ((at.x <= low) & (at.slope < 0)) | ((at.x >= high) & (at.slope > 0)) | ~free
-    slope = np.where(pressed, 0, at.slope)
-    newton = np.einsum("rij,rj->ri", at.inverse, slope)
-    newton[pressed] = 0
-    uphill = (np.einsum("ri,ri->r", newton, slope) > 0) & ~at.fresh
-    direction = np.where(uphill[:, None], newton, slope)
+    direction: Num[np.ndarray, "r D"],
+    pressed: Bool[np.ndarray, "r D"],
+) -> None:
+    """One step of each climb, in place."""
     length = np.max(np.abs(direction), -1)
     ratio = at.radius / np.where(length > 0, length, 1)
     ratio = np.where(at.fresh, ratio, np.minimum(ratio, 1))
     x = np.clip(at.x + ratio[:, None] * direction, low, high)
-    value, slope_there = landscape.slopes(x, at.rows)
+    value, slope = landscape.slopes(x, at.rows)
     better = value > at.value
 
     s = x - at.x
-    bend = np.where(pressed, 0, at.slope - slope_there)
-    _bfgs(at, s, bend)
-    moved = np.max(np.abs(s), -1)
+    _bfgs(at, s, np.where(pressed, 0, at.slope - slope))
     # Growing too eagerly costs refused steps, shrinking too little costs more of them.
     grown = np.minimum(at.radius * 2, LARGEST_RADIUS)
-    shrunk = np.minimum(moved, at.radius) / 4
+    shrunk = np.minimum(np.max(np.abs(s), -1), at.radius) / 4
     at.x = np.where(better[:, None], x, at.x)
     at.value = np.where(better, value, at.value)
-    at.slope = np.where(better[:, None], slope_there, at.slope)
+    at.slope = np.where(better[:, None], slope, at.slope)
     at.radius = np.where(better, grown, shrunk)
-    return moved
 
 
 def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
@@ -165,7 +195,7 @@ def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
 
 
 def climb(
-    landscape: Landscape, X: Num[np.ndarray, "r D"], region: Region, steps: int, arrived: float
+    landscape: Landscape, X: Num[np.ndarray, "r D"], region: Region, steps: int, *, enough: float
 ) -> Ended:
     """Ascend from legal points to legal points.
 
@@ -173,15 +203,14 @@ def climb(
     one-move discrete neighbour, takes the best, and ascends again in the continuous columns.
     """
     layout = region.cube.layout
-    up = ascend(landscape, X, region, layout.numeric, steps, arrived=arrived)
+    up = ascend(landscape, X, region, layout.numeric, steps, enough=enough)
     if layout.is_continuous:
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0
     at, rows = X, np.arange(len(X))
     for _ in range(ROUNDS):
-        moved = _best_move(landscape, region, at, region.cube.snap(up.x).astype(X.dtype), rows)
-        up = ascend(landscape, moved.x, region, layout.continuous, later, arrived=arrived)
-        at = moved.x
+        at = _best_move(landscape, region, at, region.cube.snap(up.x).astype(X.dtype), rows)
+        up = ascend(landscape, at, region, layout.continuous, later, enough=enough)
     return up
 
 
@@ -191,7 +220,7 @@ def _best_move(
     x: Num[np.ndarray, "r D"],
     up: Num[np.ndarray, "r D"],
     rows: Rows,
-) -> Ended:
+) -> Num[np.ndarray, "r D"]:
     """The best of the legal points `up`, those one discrete move from it, and x."""
     moves = np.concatenate(
         [up[:, None], x[:, None], region.clip(region.cube.neighbours(up)).astype(x.dtype)], axis=1
@@ -205,7 +234,7 @@ def _best_move(
         ]
     ).reshape(r, K)
     best = np.argmax(np.where(np.isnan(values), -np.inf, values), -1)
-    return Ended(moves[rows, best], values[rows, best])
+    return moves[rows, best]
 
 
 def maximise(
@@ -216,6 +245,7 @@ def maximise(
     *,
     starts: int,
     steps: int,
+    enough: float = ENOUGH,
 ) -> tuple[Float[np.ndarray, " D"], float]:
     """The best legal point found, and its value.
 
@@ -226,6 +256,8 @@ def maximise(
     clean = np.where(np.isfinite(values), values, -np.inf)
     groups = np.array_split(np.arange(N), np.arange(1, min(starts, N)) * -(-N // min(starts, N)))
     best = np.array([group[np.argmax(clean[group])] for group in groups if len(group)])
-    x, value = climb(landscape, candidates[best], region, steps, ARRIVED)
+    finite = values[np.isfinite(values)]
+    spread = float(np.max(finite) - np.median(finite)) if len(finite) else 0.0
+    x, value, _ = climb(landscape, candidates[best], region, steps, enough=enough * spread)
     winner = int(np.argmax(np.where(np.isfinite(value), value, -np.inf)))
     return x[winner], float(value[winner])

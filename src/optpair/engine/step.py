@@ -44,6 +44,7 @@ from optpair.trials.transform import Scaling
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
 EXPLOIT = 0.1
+PRECISE = 1e-8  # of the spread of the mean: what is left to win at a recommended point
 SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
 
@@ -272,8 +273,11 @@ class Engine:
         weights = () if model.success is None else (model.success,)
         function = weighted(mean(posterior), "worth", weights, model.worst)
         points = self._points(stream.child(1), posterior, optima=False)
-        values, starts = function.screen(points), self.settings.starts
-        return maximise(function, self.region, points, values, starts=starts, steps=self.steps)[0]
+        values, starts, steps = function.screen(points), self.settings.starts, self.steps
+        region = self.region
+        return maximise(
+            function, region, points, values, starts=starts, steps=steps, enough=PRECISE
+        )[0]
 
     def _points(
         self, stream: Stream, posterior: Posterior, *, optima: bool

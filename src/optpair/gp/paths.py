@@ -13,12 +13,14 @@ observation as at the first. The P paths of one set share their frequencies.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Num
 
 from optpair.gp.kernels import Covariance, Frequencies
+from optpair.gp.kernels.base import Target
 from optpair.gp.posterior import Posterior
 from optpair.streams import Stream
 from optpair.threads import engine_work
@@ -70,6 +72,11 @@ class Paths:
         """(M, P)."""
         return self.update.shape[0], self.update.shape[1]
 
+    @cached_property
+    def target(self) -> Target:
+        """The data, as points that covariances are taken with."""
+        return self.covariance.target(self.X)
+
     def single(self) -> Paths:
         """The same paths in single precision, from 0 and in units of √a: to compare points by."""
         size = np.sqrt(self.covariance.outputscale)[:, None, None]
@@ -94,12 +101,12 @@ class Paths:
         M, P = self.shape
         values = np.empty((M, P, len(X)), X.dtype)
         for m in range(M):
-            own = self.covariance.of_sets(slice(m, m + 1))
+            target = self.target.of_sets(slice(m, m + 1))
             for i in range(0, len(X), BLOCK):
                 block = X[i : i + BLOCK]
                 at = values[m, :, i : i + BLOCK]
                 at[:] = _prior(self.omega[m], self.cosine[m], self.sine[m], block)
-                at += self.update[m] @ own.between(block, self.X).K[0].T
+                at += self.update[m] @ target.between(block).K[0].T
         return values + self.mean[:, None, None]
 
     def own(
@@ -107,7 +114,7 @@ class Paths:
     ) -> tuple[Num[np.ndarray, "M R"], Num[np.ndarray, "M R D"]]:
         """Values and slopes of each set's paths `path` at points of their own."""
         sets = np.arange(len(X))[:, None]
-        between = self.covariance.between(X, self.X)
+        between = self.target.between(X)
         c, s = cos_sin(X @ np.swapaxes(self.omega, 1, 2))
         u, w, update = self.cosine[sets, path], self.sine[sets, path], self.update[sets, path]
         values = np.einsum("mrf,mrf->mr", c, u) + np.einsum("mrf,mrf->mr", s, w)

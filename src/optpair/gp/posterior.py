@@ -14,6 +14,7 @@ they are passed in, noise and output scale are variances.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.kernels import Columns, Covariance, Kernel, Matern52, as_kernel
-from optpair.gp.kernels.base import Between, Points
+from optpair.gp.kernels.base import Between, Points, Target
 from optpair.gp.likelihood import Sample
 from optpair.gp.linalg import JITTERS, inverse_factor
 from optpair.threads import engine_work
@@ -76,9 +77,14 @@ class Posterior:
         """What a variance is never taken to be below."""
         return SMALLEST * self.outputscale
 
+    @cached_property
+    def target(self) -> Target:
+        """The data, as points that covariances are taken with."""
+        return self.covariance.target(self.X)
+
     def at(self, X: Points) -> Query:
         """The posterior at points, and its derivatives there."""
-        between = self.covariance.between(X, self.X)
+        between = self.target.between(X)
         return Query(self, X, between, self.whiten(between.K))
 
     def whiten(self, K: Float[np.ndarray, "M q n"]) -> Float[np.ndarray, "M q n"]:
@@ -167,7 +173,7 @@ class Posterior:
         (−cᵀC⁻¹, 1)/γ. O(n²), no refactorisation.
         """
         M, n = self.sets, len(self.X)
-        c = self.whiten(self.covariance.between(x[None], self.X).K)
+        c = self.whiten(self.target.between(x[None]).K)
         diagonal = self.covariance.diagonal(x[None])[:, 0] + self.noise
         left = (1 + self.jitter) * diagonal - np.sum(c[:, 0] ** 2, -1)
         pivot = np.sqrt(np.maximum(left, JITTERS[1] * diagonal))

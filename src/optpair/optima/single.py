@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int, Num
 
 from optpair.cube.candidates import ANCHORS, Screening
-from optpair.cube.climb import ascend, climb
+from optpair.cube.climb import Curvature, ascend, climb
 from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp import paths as gp_paths
@@ -24,9 +24,9 @@ from optpair.streams import Stream
 from optpair.threads import engine_work
 
 GROUPS = 2  # places of each kind that a path is climbed from
-NEAR_ENOUGH = 1e-4  # of the cube: where climbs in single precision end
+NEARLY = 1e-5  # of √a: what is left to win where climbs in single precision end
 ENDING, ENDING_RADIUS = 10, 1e-2  # steps in double precision, and the first one's size
-FINAL = 1e-7  # of the cube: where those end
+FINALLY = 1e-10  # of a value: what is left where those end
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,28 @@ class Best:
         sources = [X.astype(np.float32) for X in screening.points(region, anchors)]
         starts = _leaders(rough, sources)
         each = starts.shape[2]
-        x, f = climb(PathRows(rough, each), starts.reshape(-1, D), region, steps, NEAR_ENOUGH)
-        winner = np.argmax(f.reshape(-1, each), -1) + each * np.arange(M * P)
-        x = region.clip(region.cube.snap(x[winner].astype(np.float64)))
-        free = region.cube.continuous
-        x, f = ascend(PathRows(objective, 1), x, region, free, ENDING, ENDING_RADIUS, FINAL)
-        return Optima.pairs(x.reshape(M, P, D), f.reshape(M, P))
+        up = climb(PathRows(rough, each), starts.reshape(-1, D), region, steps, enough=NEARLY)
+        winner = np.argmax(up.value.reshape(-1, each), -1) + each * np.arange(M * P)
+        known = _rescaled(up.curvature, winner, np.repeat(objective.covariance.outputscale, P))
+        end = ascend(
+            PathRows(objective, 1),
+            region.clip(region.cube.snap(up.x[winner].astype(np.float64))),
+            region,
+            region.cube.continuous,
+            ENDING,
+            enough=FINALLY,
+            radius=ENDING_RADIUS,
+            known=known,
+        )
+        return Optima.pairs(end.x.reshape(M, P, D), end.value.reshape(M, P))
+
+
+def _rescaled(
+    curvature: Curvature, chosen: Int[np.ndarray, " r"], outputscale: Float[np.ndarray, " r"]
+) -> Curvature:
+    """What was learnt of some paths in units of √a, in the paths' own."""
+    inverse = curvature.inverse[chosen].astype(np.float64)
+    return Curvature(inverse / np.sqrt(outputscale)[:, None, None], curvature.fresh[chosen])
 
 
 @engine_work

@@ -37,6 +37,19 @@ class Between(Protocol):
 
 
 @runtime_checkable
+class Target(Protocol):
+    """Points that covariances are taken with, prepared once."""
+
+    def between(self, X: Points) -> Between:
+        """cov(f(x), f(y)) with each point y."""
+        ...
+
+    def of_sets(self, chosen: slice | np.ndarray) -> Target:
+        """Of some of the sets."""
+        ...
+
+
+@runtime_checkable
 class Jets(Protocol):
     """Covariances of f(x) with f and its derivatives at given points, and derivatives in x."""
 
@@ -79,6 +92,10 @@ class Covariance(Protocol):
 
     def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
         """var f(x)."""
+        ...
+
+    def target(self, Y: Others) -> Target:
+        """Points that covariances are taken with, again and again."""
         ...
 
     def between(self, X: Points, Y: Others) -> Between:

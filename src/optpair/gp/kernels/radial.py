@@ -33,7 +33,7 @@ h″(0) = 25/12. h‴ is infinite there, but enters only times δ³, which is ze
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -60,6 +60,11 @@ class Radial(Kernel):
     @abstractmethod
     def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
         """h, h′, … up to the derivative `order` in r², at most 3; h‴ is taken as 0 at 0."""
+
+    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
+        """h, and what gives h′ if it is asked for; r2 may be overwritten."""
+        (h,) = self.terms(r2, own, 0)
+        return h, lambda: self.terms(r2, own, 1)[1]
 
     def by_own(self, r2: Reals, own: Own) -> dict[str, Reals]:
         """The derivative of h by each of the kernel's own hyperparameters."""
@@ -103,6 +108,12 @@ class RBF(Radial):
         h = np.exp(r2 * -0.5)
         return tuple(h * factor for factor in (1.0, -0.5, 0.25, -0.125)[: order + 1])
 
+    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
+        """h, and what gives h′ = −h/2."""
+        r2 *= -0.5
+        h = np.exp(r2, out=r2)
+        return h, lambda: h * -0.5
+
     def quantile(self, level: Reals, dimensions: int) -> Reals:
         """Of √χ², with D degrees of freedom."""
         return np.sqrt(2 * gammaincinv(dimensions / 2, level))
@@ -127,6 +138,26 @@ class Matern52(Radial):
         if order >= 3:
             found.append(np.divide(e * (-125 / 24), r, out=np.zeros_like(r), where=r > 0))
         return tuple(found)
+
+    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
+        """h, and what gives h′ without another exponential."""
+        r = np.sqrt(r2, out=r2)
+        r *= SQRT5
+        e = np.negative(r)
+        np.exp(e, out=e)
+        h = r * (1 / 3)
+        h += 1
+        h *= r
+        h += 1
+        h *= e
+
+        def bend() -> Reals:
+            h1 = r + 1
+            h1 *= e
+            h1 *= -5 / 6
+            return h1
+
+        return h, bend
 
     def quantile(self, level: Reals, dimensions: int) -> Reals:
         """Of √(D F), F of D and 5 degrees of freedom: the length of a Student-t vector."""
@@ -155,6 +186,19 @@ class Mixed(Radial):
         smooth, rough = self._smooth.terms(r2, {}, order), self._rough.terms(r2, {}, order)
         share = own["rough"]
         return tuple(s + share * (r - s) for s, r in zip(smooth, rough, strict=True))
+
+    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
+        """h, and what gives h′."""
+        (smooth, first), (rough, second) = (
+            part.begin(r2.copy(), {}) for part in (self._smooth, self._rough)
+        )
+        share = own["rough"]
+
+        def bend() -> Reals:
+            flat = first()
+            return flat + share * (second() - flat)
+
+        return smooth + share * (rough - smooth), bend
 
     def by_own(self, r2: Reals, own: Own) -> dict[str, Reals]:
         """By ρ."""
@@ -186,15 +230,6 @@ def _lengths(kernel: Radial, draws: Frequencies) -> Float[np.ndarray, "M F"]:
     return np.exp(np.interp(logit(draws.level), _LOG_ODDS, table))
 
 
-def squared_distance(Z: Reals, Y: Reals) -> Reals:
-    """r² between scaled points, (..., q, D) and (..., n, D), by one product; never negative."""
-    r2 = Z @ np.swapaxes(Y, -1, -2)
-    r2 *= -2
-    r2 += np.sum(Z * Z, -1)[..., :, None]
-    r2 += np.sum(Y * Y, -1)[..., None, :]
-    return np.maximum(r2, 0, out=r2)
-
-
 @dataclass(frozen=True)
 class RadialCovariance:
     """A radial kernel under M sets."""
@@ -208,7 +243,7 @@ class RadialCovariance:
         """The kernel's own hyperparameters, to broadcast against arrays of so many axes."""
         return {name: v.reshape(v.shape + (1,) * (axes - 1)) for name, v in self.own.items()}
 
-    def scaled(self, X: Points) -> Num[np.ndarray, "M q D"]:
+    def scaled(self, X: Others) -> Num[np.ndarray, "M n D"]:
         """Points in length scales from the cube's centre: r² then loses little to round-off."""
         return (X - 0.5) / self.scale[:, None, :]
 
@@ -216,13 +251,15 @@ class RadialCovariance:
         """var f(x) = a."""
         return np.broadcast_to(self.outputscale[:, None], (len(self.outputscale), X.shape[-2]))
 
+    def target(self, Y: Others) -> RadialTarget:
+        """Points that covariances are taken with, again and again."""
+        W = self.scaled(Y)
+        square = np.sum(W * W, -1, keepdims=True)
+        return RadialTarget(self, np.concatenate([-2 * W, np.ones_like(square), square], -1))
+
     def between(self, X: Points, Y: Others) -> RadialBetween:
         """cov(f(x), f(y)) = a h(r²)."""
-        Z, W = self.scaled(X), self.scaled(Y)
-        r2 = squared_distance(Z, W)
-        (h,) = self.kernel.terms(r2, self.shaped(3), 0)
-        h *= self.outputscale[:, None, None]
-        return RadialBetween(self, Z, W, r2, h)
+        return self.target(Y).between(X)
 
     def jets(self, star: Float[np.ndarray, "M P D"], X: Points, order: int) -> RadialJets:
         """cov of f(x) with f, g and h at each x*: (D1) to (D3)."""
@@ -262,22 +299,48 @@ class RadialCovariance:
 
 
 @dataclass(frozen=True)
-class RadialBetween:
-    """K between scaled points Z (q) and W (n)."""
+class RadialTarget:
+    """n points y under M sets: with w = y/ℓ, the rows (−2w, 1, |w|²).
+
+    The product with rows (z, |z|², 1) is r² = |z|² + |w|² − 2 z·w.
+    """
 
     covariance: RadialCovariance
+    rows: Num[np.ndarray, "M n D+2"]
+
+    def between(self, X: Points) -> RadialBetween:
+        """cov(f(x), f(y)) = a h(r²)."""
+        c = self.covariance
+        Z = c.scaled(X)
+        square = np.einsum("mqd,mqd->mq", Z, Z)[..., None]
+        left = np.concatenate([Z, square, np.ones_like(square)], -1)
+        r2 = left @ np.swapaxes(self.rows, 1, 2)
+        np.maximum(r2, 0, out=r2)
+        h, bend = c.kernel.begin(r2, c.shaped(3))
+        return RadialBetween(self, Z, h * c.outputscale[:, None, None], bend)
+
+    def of_sets(self, chosen: slice | np.ndarray) -> RadialTarget:
+        """Of some of the sets."""
+        return RadialTarget(self.covariance.of_sets(chosen), self.rows[chosen])
+
+
+@dataclass(frozen=True)
+class RadialBetween:
+    """K between scaled points z (q) and a target (n)."""
+
+    target: RadialTarget
     Z: Num[np.ndarray, "M q D"]
-    W: Num[np.ndarray, "M n D"]
-    r2: Num[np.ndarray, "M q n"]
     K: Num[np.ndarray, "M q n"]
+    bend: Callable[[], Reals]  # h′
 
     def pull(self, by_K: Num[np.ndarray, "M q n"]) -> Num[np.ndarray, "M q D"]:
         """Σ by_K ∂K/∂x, ∂K/∂x_k = 2 a h′ (z_k − w_k)/ℓ_k."""
-        c = self.covariance
-        _, bend = c.kernel.terms(self.r2, c.shaped(3), 1)
+        c, D = self.target.covariance, self.Z.shape[-1]
+        bend = self.bend()
         bend *= by_K
-        moved = self.Z * np.sum(bend, -1, keepdims=True) - bend @ self.W
-        return moved * (2 * c.outputscale[:, None, None] / c.scale[:, None, :])
+        sums = bend @ self.target.rows[..., : D + 1]  # (−2 Σ w, Σ 1), each times by_K h′
+        moved = 2 * self.Z * sums[..., D:] + sums[..., :D]
+        return moved * (c.outputscale[:, None, None] / c.scale[:, None, :])
 
 
 @dataclass(frozen=True)
