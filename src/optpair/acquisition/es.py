@@ -75,7 +75,7 @@ class Response(NamedTuple):
     @property
     def back(self) -> Float[np.ndarray, "M S q"]:
         """γ c̃·ε_s."""
-        return self.gamma[:, None] * self.along
+        return np.asarray(self.gamma[:, None] * self.along)
 
 
 class Chances(NamedTuple):
@@ -209,7 +209,8 @@ class ES(Acquisition):
 
     def _gains(self, chances: Chances) -> Float[np.ndarray, " q"]:
         """(S4)."""
-        return _entropy(chances.mean)[:, 0] - _entropy(chances.p) @ self.weights
+        before, after = _entropy(chances.mean)[:, 0], _entropy(chances.p)
+        return np.asarray(before - after @ self.weights)
 
     def _pull(
         self,
@@ -245,7 +246,7 @@ class ES(Acquisition):
 
 def _entropy(p: Float[np.ndarray, "*b R"]) -> Float[np.ndarray, "*b"]:
     """−Σ p log p, with 0 log 0 = 0."""
-    return -np.sum(p * np.log(np.maximum(p, LEAST)), -1)
+    return np.asarray(-np.sum(p * np.log(np.maximum(p, LEAST)), -1))
 
 
 def _log_improvement(
@@ -255,7 +256,7 @@ def _log_improvement(
     means, variance = posterior.moments(points)
     sd = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
     each = np.log(sd) + log_ei((means - incumbent(posterior)[..., None]) / sd)
-    return np.asarray(logsumexp(each, axis=(0, 1))) - np.log(each.shape[0] * each.shape[1])
+    return np.asarray(logsumexp(each, axis=(0, 1)) - np.log(each.shape[0] * each.shape[1]))
 
 
 def _representers(
@@ -311,7 +312,7 @@ def _gap(draws: Float[np.ndarray, "M F S R"]) -> Float[np.ndarray, "M F"]:
     if draws.shape[-1] == 1:
         return np.zeros(draws.shape[:2])
     best = np.partition(draws, -2, axis=-1)[..., -2:]
-    return np.mean(best[..., 1] - best[..., 0], -1)
+    return np.asarray(np.mean(best[..., 1] - best[..., 0], -1))
 
 
 def _draws(posterior: Posterior) -> int:
