@@ -188,9 +188,12 @@ def test_slope_with_fantasies_and_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
     alpha = es(grown(np.random.default_rng(1).normal(size=(M, 2))), Z, draws=32)
     exact, numeric = both_slopes(alpha, Q)
     np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-6)
-    monkeypatch.setattr(module, "TOGETHER", 3 * 32 * R)
-    assert len(alpha._blocks(len(Q))) > 3
-    np.testing.assert_allclose(alpha.gradient(Q), exact, rtol=1e-12, atol=1e-14)
+    for rows, count in ((3, 6 * 6), (50, 2), (1000, 1)):
+        monkeypatch.setattr(module, "TOGETHER", rows * 32 * R)
+        assert len(alpha._blocks(M * 2, len(Q))) == count
+        np.testing.assert_allclose(alpha.gradient(Q), exact, rtol=1e-12, atol=1e-14)
+    monkeypatch.setattr(module, "CALM", 0.0)  # exponents less their largest
+    np.testing.assert_allclose(alpha.gradient(Q), exact, rtol=1e-10, atol=1e-12)
 
 
 def test_fewer_fantasies_than_pending_points_bring() -> None:
