@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,12 +23,12 @@ from small_study import (
     textbook,
 )
 
-from optpair.acquisition import es as module
 from optpair.acquisition.base import Context
 from optpair.acquisition.es import CLOSEST, build, es
 from optpair.cube.cube import Cube
 from optpair.streams import Stream
 
+module = import_module("optpair.acquisition.es")  # `es` in the package is the function
 RNG = source()
 R = 6
 Z = RNG.uniform(size=(R, D))
@@ -123,9 +125,11 @@ def test_draws_after_an_outcome_have_its_mean_and_covariance() -> None:
     np.testing.assert_allclose(root @ root.T, W, atol=1e-6)
 
 
-def test_gain_by_a_softmax_of_each_draw_and_outcome() -> None:
-    """(S1) to (S4) as they are written, one query, outcome and draw at a time."""
-    alpha = es(known(one_set(1)), Z, draws=24)
+@pytest.mark.parametrize(("size", "temperature"), [(1.0, 0.25), (300.0, 0.0)])
+def test_gain_by_a_softmax_of_each_draw_and_outcome(size: float, temperature: float) -> None:
+    """(S1) to (S4) as they are written; also where e to the power of an exponent is infinite."""
+    white = size * np.random.default_rng(5).normal(size=(24, R))
+    alpha = module._of(known(one_set(1)), Z, white, 5, temperature)
     f, T, xi = alpha.draws[0, 0], alpha.temperature[0, 0], alpha.outcomes
     for x, value in zip(Q, alpha(Q), strict=True):
         _, V = textbook(1, np.concatenate([Z, x[None]]))
