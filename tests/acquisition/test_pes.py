@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
+import mpmath as mp
 import numpy as np
 import pytest
-from optpair.pairs import OptimalPairs
-from optpair.runtime import make_key
 from scipy import stats
-
-from acquisition_cases import (
+from small_study import (
     HYPERS,
     KERNELS,
     D,
@@ -21,52 +17,54 @@ from acquisition_cases import (
     P,
     X,
     Y,
+    both_slopes,
+    changed,
+    correlation,
     grown,
+    known,
     one_set,
-    padded,
-    slopes,
+    share,
     source,
 )
-from optpair.acquisition import Context, pes
-from optpair.acquisition.pes import DELTA, PES, SOFTNESS, build
-from optpair.cube import Cube
-from optpair.gp import kernels
-from optpair.gp.kernels import Correlation
-from optpair.gp.posterior import Hyperparameters, Posterior, condition
 
-MATERN = Correlation("matern52")
+from optpair.acquisition.base import Context
+from optpair.acquisition.pes import DELTA, SOFTNESS, build, pes
+from optpair.cube.cube import Cube
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.posterior import Posterior, condition
+from optpair.optima.base import Optima
+from optpair.problem.layout import Layout
+from optpair.streams import Stream
+
 RNG = source()
 PLACES = RNG.uniform(0.05, 0.95, size=(M, P, D))
 PLACES[0, 0, 0], PLACES[1, 1], PLACES[2, 2, 1] = 0.0, [1.0, 0.0], 1.0  # on faces, in a corner
-STARS = OptimalPairs(x=PLACES, f=np.full((M, P), np.nan))  # f* is not used
+STARS = Optima.pairs(PLACES, np.full((M, P), np.nan))  # f* is not used
 Q = np.concatenate(
     [RNG.uniform(size=(9, D)), PLACES[0, :2], PLACES[1, :1], X[:2], [[0, 0]], [[1, 0]]]
 )
 
 
-@jax.jit
-def operators(
-    kernel: Correlation, scale: jax.Array, a: jax.Array, u: jax.Array, v: jax.Array
-) -> jax.Array:
-    """Covariances of (f, g, −h) at u and (f, g, −h) at v: derivatives of k, by autodiff."""
+def at(x: np.ndarray) -> Optima:
+    """Optima at these places, with values that are not used."""
+    return Optima.pairs(x, np.zeros(x.shape[:2]))
 
-    def along(function, i):
-        return lambda z: jax.jvp(function, (z,), (scale[i] * jnp.eye(len(scale))[i],))[1]
 
-    def every(function, z):
-        firsts = [along(function, i) for i in range(len(scale))]
-        seconds = [along(first, i) for i, first in enumerate(firsts)]
-        return jnp.stack([function(z), *(g(z) for g in firsts), *(-h(z) for h in seconds)])
+def derivative(rough: float, delta: np.ndarray, orders: np.ndarray) -> float:
+    """Of h(|δ|²) by the entries of δ, by differences of 50 digits."""
 
-    def k(z, other):
-        delta = (z - other) / scale
-        return a * kernels.correlation(kernel, jnp.sum(delta * delta))
+    def h(*entries: mp.mpf) -> mp.mpf:
+        r2 = mp.fsum(e * e for e in entries)
+        u = mp.sqrt(5 * r2)
+        return (1 - rough) * mp.exp(-r2 / 2) + rough * (1 + u + u * u / 3) * mp.exp(-u)
 
-    return every(lambda z: every(lambda other: k(z, other), v), u)
+    with mp.workdps(50):
+        places = tuple(mp.mpf(float(e)) for e in delta)
+        return float(mp.diff(h, places, tuple(int(n) for n in orders)))
 
 
 def dense(
-    kernel: Correlation,
+    rough: float,
     scale: np.ndarray,
     a: float,
     star: np.ndarray,
@@ -75,14 +73,20 @@ def dense(
 ) -> np.ndarray:
     """Prior covariance of (g and −h of free coordinates at x*, f at points).
 
-    Nothing is taken from the library but h(r²), and that is tested elsewhere.
+    Nothing is taken from the library: derivatives are those of the kernel's definition.
     """
-    rows = 1 + np.flatnonzero(np.concatenate([free, free]))
-    here = np.asarray(operators(kernel, scale, a, star, star))[np.ix_(rows, rows)]
-    apart = np.stack([np.asarray(operators(kernel, scale, a, star, x))[rows, 0] for x in points], 1)
+    units = np.eye(len(scale), dtype=int)[np.flatnonzero(free)]
+    orders = [*units, *(2 * units)]
+    signs = np.array([1.0] * len(units) + [-1.0] * len(units))
+    here, apart = np.empty((len(orders),) * 2), np.empty((len(orders), len(points)))
+    for i, one in enumerate(orders):
+        for j, other in enumerate(orders):  # of the second argument: a sign for each order
+            turned = signs[i] * signs[j] * (-1) ** other.sum()
+            here[i, j] = a * turned * derivative(rough, np.zeros(len(scale)), one + other)
+        for j, x in enumerate(points):
+            apart[i, j] = a * signs[i] * derivative(rough, (star - x) / scale, one)
     r2 = np.sum(((points[:, None] - points) / scale) ** 2, -1)
-    K = a * np.asarray(kernels.correlation(kernel, jnp.asarray(r2)))
-    return np.block([[here, apart], [apart.T, K]])
+    return np.block([[here, apart], [apart.T, a * correlation(r2, rough)]])
 
 
 def given(
@@ -112,12 +116,12 @@ def slow_sites(mean: np.ndarray, V: np.ndarray, sweeps: int = 200) -> tuple[np.n
 
 def slow(kernel: str, m: int, p: int, points: np.ndarray) -> np.ndarray:
     """(P1) to (P5) for one set and one x*, from one dense Gaussian over everything."""
-    scale, a, noise, mu, rough = (np.asarray(v)[m] for v in jax.tree.leaves(HYPERS))
-    star = STARS.x[m, p]
+    scale, a, noise, mu, rough = (v[m] for v in HYPERS.values().values())
+    star = PLACES[m, p]
     free = (star > 0) & (star < 1)
     c = int(free.sum())
     values = np.concatenate([X, [star], points])
-    V = dense(Correlation(kernel, jnp.asarray(rough)), scale, a, star, free, values)
+    V = dense(share(kernel, rough), scale, a, star, free, values)
     mean = np.concatenate([np.zeros(2 * c), np.full(len(values), mu)])
     data = list(range(2 * c, 2 * c + N))
     mean, V = given(mean, V, data, Y, np.full(N, noise))
@@ -147,18 +151,14 @@ def slow(kernel: str, m: int, p: int, points: np.ndarray) -> np.ndarray:
     return gains
 
 
-def one_of(m: int, p: int) -> tuple[Posterior, OptimalPairs]:
-    own = one_set(m)
-    x = STARS.x[m : m + 1, p : p + 1]
-    return condition(own, X, Y), OptimalPairs(x, np.zeros((1, 1)))
+def one_of(m: int, p: int, kernel: str = "mixed") -> tuple[Posterior, Optima]:
+    return known(one_set(m), kernel), at(PLACES[m : m + 1, p : p + 1])
 
 
 @pytest.mark.parametrize(("kernel", "m", "p"), [("rbf", 0, 1), ("mixed", 1, 0), ("rbf", 2, 2)])
 def test_pes_is_a_dense_gp_with_derivatives_and_plain_ep(kernel: str, m: int, p: int) -> None:
     """The last of the three is on a face, where one coordinate has conditions."""
-    posterior, stars = one_of(m, p)
-    posterior = condition(one_set(m), X, Y, kernel)
-    alpha = pes(posterior, stars)
+    alpha = pes(*one_of(m, p, kernel))
     assert alpha.converged.all()
     # EP stops at 1e-7; where t is nearly constant, floors differ.
     np.testing.assert_allclose(alpha(Q), slow(kernel, m, p, Q), rtol=2e-5)
@@ -176,7 +176,7 @@ def test_the_conditioned_process_by_rejection() -> None:
     queries = np.array([[0.02], [0.3], [0.62], [0.7], [0.78], [1.0]])
     for star in (0.3, 0.66):
         everything = np.concatenate([rows, [[star]], queries])
-        V = dense(MATERN, np.array([0.2]), 1.0, np.array([star]), np.array([True]), everything)
+        V = dense(1.0, np.array([0.2]), 1.0, np.array([star]), np.array([True]), everything)
         mean = np.zeros(len(V))
         mean, V = given(mean, V, [2, 3, 4], values, np.full(3, 0.01))
         mean, V = given(mean, V, [0], np.zeros(1), np.full(1, DELTA))
@@ -187,11 +187,11 @@ def test_the_conditioned_process_by_rejection() -> None:
         f, error = kept[:, 6:], 1 / np.sqrt(len(kept))
 
         posterior = condition(own, rows, values)
-        alpha = pes(posterior, OptimalPairs(np.full((1, 1, 1), star), np.zeros((1, 1))))
-        q = jax.jit(PES.conditioned)(alpha, jnp.asarray(queries))
-        variance = np.asarray(q.variance[:, None] - q.taken)[0, 0]
+        alpha = pes(posterior, at(np.full((1, 1, 1), star)))
+        left = alpha.left(alpha.conditioned.at(queries, posterior.at(queries)))
+        variance = (left.variance - left.taken)[0, 0]
         sd = f.std(0)
-        assert np.all(np.abs(np.asarray(q.mean)[0, 0] - f.mean(0)) / sd < 0.05 + 4 * error)
+        assert np.all(np.abs(left.mean[0, 0] - f.mean(0)) / sd < 0.05 + 4 * error)
         assert np.all(np.abs(variance / sd**2 - 1) < 0.05 + 6 * error)
 
         # The same with the query's own truncation, which is the library's gain.
@@ -204,19 +204,22 @@ def test_the_conditioned_process_by_rejection() -> None:
             assert alpha(queries[i : i + 1])[0] == pytest.approx(truth, abs=allowed)
 
 
+def discrete(*columns: int) -> Cube:
+    """The square, with eleven levels in some columns."""
+    ones = np.ones(D)
+    return Cube(Layout(10 * ones, ones, np.zeros(D, bool), (0, 1), columns, ()))
+
+
 def test_without_conditions_only_the_query_is_truncated() -> None:
     """Discrete columns, and data far below x*: all that is left is f(x) ≤ f(x*), a closed form."""
     low = np.full(N, -8.0)
     hypers = Hyperparameters([[0.3, 0.7]], [1.0], [0.01], [0.0])
     posterior = condition(hypers, X * 0.3, low)
     star = np.array([[0.9, 0.8]])
-    ones = np.ones(D)
-    stepped = Cube(last=ones * 10, offset=ones, log=np.zeros(D, bool), parameter=(0, 1),
-                   stepped=(0, 1), groups=())  # fmt: skip
-    alpha = pes(posterior, OptimalPairs(star[None], np.zeros((1, 1))), cube=stepped)
+    alpha = pes(posterior, at(star[None]), cube=discrete(0, 1))
     points = np.random.default_rng(4).uniform(0.7, 1.0, size=Q.shape)
     everything = np.concatenate([X * 0.3, star, points])
-    V = dense(MATERN, np.array([0.3, 0.7]), 1.0, star[0], np.zeros(2, bool), everything)
+    V = dense(1.0, np.array([0.3, 0.7]), 1.0, star[0], np.zeros(2, bool), everything)
     mean, V = given(np.zeros(len(V)), V, list(range(N)), low, np.full(N, 0.01))
     m, V = mean[N:], V[N:, N:]
     truth = []
@@ -231,9 +234,9 @@ def test_without_conditions_only_the_query_is_truncated() -> None:
 
 def test_far_away_nothing_but_the_bound_is_learnt() -> None:
     """Many length scales off, f(x) is N(μ, a), apart from f(x*): t is their difference."""
-    alpha = pes(condition(HYPERS, X, Y), STARS)
-    _, a, noise, mu, _ = (np.asarray(v)[:, None] for v in jax.tree.leaves(HYPERS))
-    m, s = np.asarray(alpha.star_mean), np.asarray(alpha.star_variance)
+    alpha = pes(known(), STARS)
+    a, noise, mu = (v[:, None] for v in (HYPERS.outputscale, HYPERS.noise, HYPERS.mean))
+    m, s = alpha.star_mean, alpha.star_variance
     v = stats.truncnorm.var(-np.inf, (m - mu) / np.sqrt(a + s))
     left = a - a**2 / (a + s) * (1 - v)
     truth = np.mean(np.log((a + noise) / (left + noise)) / 2)
@@ -243,16 +246,17 @@ def test_far_away_nothing_but_the_bound_is_learnt() -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_slope_against_central_differences(kernel: str) -> None:
     """Everywhere; at x* itself t is constant to fourth order and its variance floored."""
-    alpha = pes(condition(HYPERS, X, Y, kernel), STARS)
-    special = np.min(np.abs(Q[:, None] - STARS.x.reshape(-1, D)).max(-1), -1) == 0
-    exact, numeric = slopes(alpha, Q[~special])
+    alpha = pes(known(kernel=kernel), STARS)
+    special = np.min(np.abs(Q[:, None] - PLACES.reshape(-1, D)).max(-1), -1) == 0
+    exact, numeric = both_slopes(alpha, Q[~special])
+    assert np.max(np.abs(exact)) > 0.1
     np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-2, 1e4])
 def test_gain_is_never_negative(noise: float) -> None:
     """Nor infinite: at x*, at data and without noise; for x* that the data rule out as well."""
-    posterior = condition(replace(HYPERS, noise=np.full(M, noise)), X, Y)
+    posterior = known(changed(noise=np.full(M, noise)))
     points = np.concatenate([np.random.default_rng(3).uniform(size=(200, D)), Q])
     alpha = pes(posterior, STARS)
     values = alpha(points)
@@ -263,7 +267,7 @@ def test_gain_is_never_negative(noise: float) -> None:
 
 def test_several_optima_and_sets_are_averaged_gains() -> None:
     """A batch of EPs is one EP at a time."""
-    together = pes(condition(HYPERS, X, Y), STARS)
+    together = pes(known(), STARS)
     each = np.array([[pes(*one_of(m, p))(Q) for p in range(P)] for m in range(M)])
     np.testing.assert_allclose(together(Q), each.mean((0, 1)), rtol=1e-8)
     assert np.min(np.std(each, (0, 1))) > 1e-4
@@ -274,59 +278,58 @@ def test_several_optima_and_sets_are_averaged_gains() -> None:
 
 def test_on_a_face_a_coordinate_has_no_conditions() -> None:
     """x* on a face is x* in a space where that column is discrete; a hair inside it is not."""
-    posterior = condition(HYPERS, X, Y)
-    ones, face = np.ones(D), PLACES.copy()
+    posterior = known()
+    face = PLACES.copy()
     face[..., 0] = 0.0
-    discrete = Cube(last=ones, offset=ones, log=np.zeros(D, bool), parameter=(0, 1),
-                    stepped=(0,), groups=())  # fmt: skip
-    on = pes(posterior, OptimalPairs(face, STARS.f))(Q)
-    stepped = pes(posterior, OptimalPairs(face, STARS.f), cube=discrete)(Q)
-    np.testing.assert_allclose(on, stepped, rtol=1e-12)
-    face[..., 0] = 0.01
-    inside = pes(posterior, OptimalPairs(face, STARS.f))(Q)
-    assert np.max(np.abs(inside / on - 1)) > 0.05
+    on = pes(posterior, at(face))(Q)
+    np.testing.assert_allclose(on, pes(posterior, at(face), cube=discrete(0))(Q), rtol=1e-12)
     # The other coordinate's conditions are still there: dropping them changes the function.
-    both = replace(discrete, stepped=(0, 1))
-    face[..., 0] = 0.0
-    neither = pes(posterior, OptimalPairs(face, STARS.f), cube=both)(Q)
+    neither = pes(posterior, at(face), cube=discrete(0, 1))(Q)
     assert np.max(np.abs(neither / on - 1)) > 0.05
+    face[..., 0] = 0.01
+    assert np.max(np.abs(pes(posterior, at(face))(Q) / on - 1)) > 0.05
 
 
 def test_the_value_of_a_pair_is_not_used() -> None:
-    posterior = condition(HYPERS, X, Y)
-    a, b = (pes(posterior, OptimalPairs(PLACES, np.full((M, P), f)))(Q) for f in (1.0, 100.0))
+    posterior = known()
+    a, b = (pes(posterior, Optima.pairs(PLACES, np.full((M, P), f)))(Q) for f in (1.0, 100.0))
     np.testing.assert_array_equal(a, b)
 
 
-def test_padding_changes_nothing() -> None:
-    plain = pes(condition(HYPERS, X, Y), STARS)(Q)
-    np.testing.assert_allclose(pes(padded(), STARS)(Q), plain, rtol=1e-7)
+def test_optima_count_by_their_weights() -> None:
+    """A set's gains are averaged by the weights of its optima."""
+    log_weight = np.array([[0.0, 1.0, -1.0, 0.5], [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, -30.0]])
+    together = pes(known(), replace(STARS, log_weight=log_weight))(Q)
+    each = np.array([[pes(*one_of(m, p))(Q) for p in range(P)] for m in range(M)])
+    share = np.exp(log_weight) / np.exp(log_weight).sum(1, keepdims=True)
+    np.testing.assert_allclose(together, np.einsum("mpq,mp->q", each, share) / M, rtol=1e-8)
 
 
 def test_pending_points_have_a_fantasy_for_each_path() -> None:
     """x*_p is conditioned in the process that has seen fantasy p: P posteriors of one fantasy."""
     values = np.random.default_rng(1).normal(size=(M, P))
     together = pes(grown(values), STARS)(Q)
-    each = []
-    for p in range(P):
-        single = grown(values[:, p : p + 1])
-        each.append(pes(single, OptimalPairs(PLACES[:, p : p + 1], STARS.f[:, p : p + 1]))(Q))
+    each = [pes(grown(values[:, [p]]), at(PLACES[:, [p]]))(Q) for p in range(P)]
     np.testing.assert_allclose(together, np.mean(each, 0), rtol=1e-7)
-    mixed = pes(grown(values), OptimalPairs(PLACES[:, ::-1].copy(), STARS.f))(Q)
+    mixed = pes(grown(values), at(PLACES[:, ::-1].copy()))(Q)
     assert np.max(np.abs(mixed / together - 1)) > 1e-3
+
+
+def test_slope_with_fantasies() -> None:
+    alpha = pes(grown(np.random.default_rng(1).normal(size=(M, P))), STARS)
+    exact, numeric = both_slopes(alpha, Q[:9])
+    np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 37.0])
 def test_units_of_y_do_not_matter(unit: float) -> None:
-    plain = pes(condition(HYPERS, X, Y), STARS)(Q)
-    scaled = Hyperparameters(
-        HYPERS.lengthscale,
-        unit**2 * np.asarray(HYPERS.outputscale),
-        unit**2 * np.asarray(HYPERS.noise),
-        unit * np.asarray(HYPERS.mean) + 5 * unit,
-        HYPERS.rough,
+    plain = pes(known(), STARS)(Q)
+    scaled = changed(
+        outputscale=unit**2 * HYPERS.outputscale,
+        noise=unit**2 * HYPERS.noise,
+        mean=unit * (HYPERS.mean + 5),
     )
-    moved = pes(condition(scaled, X, unit * (Y + 5)), STARS)(Q)
+    moved = pes(condition(scaled, X, unit * (Y + 5), "mixed"), STARS)(Q)
     np.testing.assert_allclose(moved, plain, rtol=1e-6)
 
 
@@ -349,26 +352,27 @@ def test_branin_without_noise_and_with_duplicates(kernel: str) -> None:
     y = branin(rows)
     y = (y - y.mean()) / y.std()
     hypers = Hyperparameters(
-        [[0.2, 0.4], [0.3, 0.8], [0.5, 1.0]], [2.0, 5.0, 10.0], [1e-6, 1e-6, 0.0], [-1.0, 0.0, 0.0]
+        [[0.2, 0.4], [0.3, 0.8], [0.5, 1.0]],
+        [2.0, 5.0, 10.0],
+        [1e-6, 1e-6, 0.0],
+        [-1.0, 0.0, 0.0],
+        rough=[1.0, 1.0, 1.0],
     )
     posterior = condition(hypers, rows, y, kernel)
     places = np.stack([optima, optima + 1e-4, near[:3], rng.uniform(size=(3, 2))], 1)
-    stars = OptimalPairs(places, np.zeros((M, P)))
-    alpha = pes(posterior, stars)
+    alpha = pes(posterior, at(places))
     assert alpha.converged.all(), alpha.report
-    values = alpha(np.concatenate([rng.uniform(size=(100, 2)), rows, stars.x.reshape(-1, 2)]))
+    values = alpha(np.concatenate([rng.uniform(size=(100, 2)), rows, places.reshape(-1, 2)]))
     assert np.all(np.isfinite(values))
     assert np.all(values >= 0)
-    slopes = jax.jit(jax.grad(lambda Z: jnp.sum(alpha.evaluate(Z))))(jnp.asarray(rows))
-    assert np.all(np.isfinite(np.asarray(slopes)))
+    assert np.all(np.isfinite(alpha.gradient(rows)))
 
 
-def test_pairs_are_needed() -> None:
-    with pytest.raises(ValueError, match="needs optimal pairs"):
-        build(Context(condition(HYPERS, X, Y), Cube.box(D), jnp.asarray(X), make_key(0)))
+def test_optima_are_needed() -> None:
+    with pytest.raises(ValueError, match="needs optima of sample paths"):
+        build(Context((known(),), Cube.box(D), X, Stream.of(0)))
 
 
-def test_pairs_of_another_number_of_sets_are_refused() -> None:
-    stars = OptimalPairs(STARS.x[:2], STARS.f[:2])
+def test_optima_of_another_number_of_sets_are_refused() -> None:
     with pytest.raises(ValueError, match="hyperparameter sets"):
-        pes(condition(HYPERS, X, Y), stars)
+        pes(known(), at(PLACES[:2]))

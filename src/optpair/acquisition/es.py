@@ -35,6 +35,7 @@ but not its expected fall: the mean of p(ξ) is the p of now.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -59,11 +60,12 @@ SOFTNESS = 1e-8  # of the output scale, on the diagonal of V
 CLOSEST = 1e-6  # 1 − ρ², at least
 RANGE = 600.0  # e to the power of more is too large or too small a number
 LEAST = 1e-300  # a probability whose logarithm is taken, at least
+CALM = 80.0  # exponents within ± this need not be held against their largest
 TOGETHER = 65_536  # exponentials of draws made together: they stay in cache
 
 
 class Response(NamedTuple):
-    """How an outcome at each query moves the draws of one set (S1)."""
+    """What an outcome at each query does to f(z) (S1)."""
 
     total: Float[np.ndarray, "M q"]  # t = s + σ²
     c: Float[np.ndarray, "M R q"]  # cov(f(z), f(x))
@@ -72,28 +74,23 @@ class Response(NamedTuple):
     gamma: Float[np.ndarray, "M q"]
     along: Float[np.ndarray, "M S q"]  # c̃·ε_s
 
-    @property
-    def back(self) -> Float[np.ndarray, "M S q"]:
-        """γ c̃·ε_s."""
-        return self.gamma[:, None] * self.along
+
+class Moved(NamedTuple):
+    """What moves the draws of each of B sets and fantasies at each query, in units of T."""
+
+    direction: Float[np.ndarray, "*B q R"]  # c/T
+    back: Float[np.ndarray, "*B q S"]  # γ c̃·ε_s
+    root: Float[np.ndarray, "*B q"]  # √t
 
 
 class Chances(NamedTuple):
-    """p(ξ) at q queries under one set and fantasy (S3), and what it is made of."""
+    """p(ξ) at q queries under g sets and fantasies (S3), and what it is made of."""
 
-    E: Float[np.ndarray, "q R S"]  # the draws' exponentials, but for their largest
-    G: Float[np.ndarray, "q K R"]  # the outcomes', the same
-    inverse: Float[np.ndarray, "q K S"]  # 1/Σ_r EG
-    p: Float[np.ndarray, "q K R"]
-    mean: Float[np.ndarray, "q 1 R"]  # Σ_k w_k p(ξ_k)
-
-
-class Pulled(NamedTuple):
-    """Derivatives of the gains of one set and fantasy."""
-
-    by_direction: Float[np.ndarray, "q R"]  # by c/T
-    by_back: Float[np.ndarray, "q S"]
-    by_root: Float[np.ndarray, " q"]  # by √t
+    E: Float[np.ndarray, "g q R S"]  # the draws' exponentials, up to a factor
+    G: Float[np.ndarray, "g q K R"]  # the outcomes', the same
+    inverse: Float[np.ndarray, "g q K S"]  # 1/Σ_r EG
+    p: Float[np.ndarray, "g q K R"]
+    mean: Float[np.ndarray, "g q 1 R"]  # Σ_k w_k p(ξ_k)
 
 
 @dataclass(frozen=True)
@@ -115,19 +112,23 @@ class ES(Acquisition):
         """The number of columns of a point, D."""
         return self.posterior.dimensions
 
+    @cached_property
+    def _exponents(self) -> Float[np.ndarray, "B 1 R S"]:
+        """f_s/T less its largest entry, of every set and fantasy."""
+        _, _, S, R = self.draws.shape
+        scaled = (self.draws / self.temperature[..., None, None]).reshape(-1, 1, S, R)
+        relative = scaled - np.max(scaled, -1, keepdims=True)
+        return np.ascontiguousarray(np.swapaxes(relative, 2, 3))
+
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""
         query = self.posterior.at(X)
         between = self.posterior.covariance.between(X, self.z)
-        response = self._response(query, np.swapaxes(between.K, 1, 2))
-        back, root = response.back, np.sqrt(response.total)
-        gains = np.zeros(len(X))
-        for m, f in np.ndindex(self.temperature.shape):
-            direction = response.c[m].T / self.temperature[m, f]
-            for some in self._blocks(len(X)):
-                p = self._chances(m, f, direction[some], back[m][:, some].T, root[m, some])
-                gains[some] += self._gains(p)
-        return gains / self.temperature.size
+        moved = self._moved(self._response(query, between.K))
+        gains = np.empty(moved.root.shape)
+        for some in self._blocks(len(gains), len(X)):
+            gains[some] = self._gains(self._chances(some[0], Moved(*(v[some] for v in moved))))
+        return np.asarray(np.mean(gains, 0))
 
     def slopes(
         self, X: Points, rows: Rows = None
@@ -135,117 +136,114 @@ class ES(Acquisition):
         """α(x), and its derivatives."""
         query = self.posterior.at(X)
         between = self.posterior.covariance.between(X, self.z)
-        response = self._response(query, np.swapaxes(between.K, 1, 2))
-        back, root = response.back, np.sqrt(response.total)
-        gains = np.zeros(len(X))
-        by_c, by_back = np.zeros_like(response.c), np.zeros_like(back)
-        by_root = np.zeros_like(root)
-        for m, f in np.ndindex(self.temperature.shape):
-            T = self.temperature[m, f]
-            direction = response.c[m].T / T
-            for some in self._blocks(len(X)):
-                given = direction[some], back[m][:, some].T, root[m, some]
-                p = self._chances(m, f, *given)
-                pulled = self._pull(p, *given)
-                gains[some] += self._gains(p)
-                by_c[m][:, some] += pulled.by_direction.T / T
-                by_back[m][:, some] += pulled.by_back.T
-                by_root[m, some] += pulled.by_root
-        count = self.temperature.size
-        by_c, by_total = self._pull_response(response, by_c, by_back, by_root / root)
-        by_c, by_total = np.swapaxes(by_c, 1, 2) / count, by_total / count
+        response = self._response(query, between.K)
+        moved = self._moved(response)
+        by_moved = Moved(*(np.empty(v.shape) for v in moved))
+        gains = np.empty(moved.root.shape)
+        for some in self._blocks(len(gains), len(X)):
+            own = Moved(*(v[some] for v in moved))
+            chances = self._chances(some[0], own)
+            gains[some] = self._gains(chances)
+            for whole, part in zip(by_moved, self._pull(chances, own), strict=True):
+                whole[some] = part
+        by_c, by_total = self._pull_response(response, by_moved)
         by_variance = np.where(query.variance > self.posterior.floor[:, None], by_total, 0.0)
         slope = query.pull(None, by_variance, -(by_c @ self.whitened)) + between.pull(by_c)
-        return gains / count, slope.sum(0)
+        return np.mean(gains, 0), slope.sum(0)
 
-    def _blocks(self, points: int) -> list[slice]:
-        size = max(TOGETHER // (self.draws.shape[2] * self.draws.shape[3]), 1)
-        return [slice(i, min(i + size, points)) for i in range(0, points, size)]
+    def _blocks(self, sets: int, points: int) -> list[tuple[slice, slice]]:
+        """Some sets and fantasies, and some queries, at a time."""
+        rows = max(TOGETHER // (self.draws.shape[2] * self.draws.shape[3]), 1)
+        most = max(rows // max(points, 1), 1)
+        return [
+            (slice(i, i + most), slice(j, j + rows))
+            for i in range(0, sets, most)
+            for j in range(0, points, rows)
+        ]
 
-    def _response(self, query: Query, prior: Float[np.ndarray, "M R q"]) -> Response:
+    def _response(self, query: Query, prior: Float[np.ndarray, "M q R"]) -> Response:
         """(S1)."""
         variance = np.maximum(query.variance, self.posterior.floor[:, None])
         total = variance + self.posterior.noise[:, None]
-        c = prior - self.whitened @ np.swapaxes(query.A, 1, 2)
+        c = np.swapaxes(prior, 1, 2) - self.whitened @ np.swapaxes(query.A, 1, 2)
         tilde = self.inverse @ c
         rho2 = np.einsum("mrq,mrq->mq", tilde, tilde) / total
         gamma = 1 / (total * (1 + np.sqrt(np.maximum(1 - rho2, CLOSEST))))
         return Response(total, c, tilde, rho2, gamma, np.swapaxes(self.mixed, 1, 2) @ c)
 
+    def _moved(self, response: Response) -> Moved:
+        F = self.temperature.shape[1]
+        back = np.swapaxes(response.gamma[:, None] * response.along, 1, 2)
+        each = (np.swapaxes(response.c, 1, 2), back, np.sqrt(response.total))
+        c, back, root = (np.repeat(v, F, 0) for v in each)
+        return Moved(c / self.temperature.reshape(-1, 1, 1), back, root)
+
     def _pull_response(
-        self,
-        response: Response,
-        by_c: Float[np.ndarray, "M R q"],
-        by_back: Float[np.ndarray, "M S q"],
-        by_root: Float[np.ndarray, "M q"],  # over √t
-    ) -> tuple[Float[np.ndarray, "M R q"], Float[np.ndarray, "M q"]]:
-        """Through (S1): derivatives by c and by t."""
+        self, response: Response, by_moved: Moved
+    ) -> tuple[Float[np.ndarray, "M q R"], Float[np.ndarray, "M q"]]:
+        """Through (S1): derivatives of the mean gain by c and by t."""
         total, _, tilde, rho2, gamma, along = response
-        by_gamma = np.einsum("msq,msq->mq", by_back, along)
+        shape = self.temperature.shape
+        by_c = by_moved.direction / self.temperature.reshape(-1, 1, 1)
+        by_c, by_back, by_root = (
+            v.reshape(*shape, *v.shape[1:]).sum(1) / self.temperature.size
+            for v in (by_c, by_moved.back, by_moved.root)
+        )
+        by_gamma = np.einsum("mqs,msq->mq", by_back, along)
         left = np.sqrt(np.maximum(1 - rho2, CLOSEST))
         by_rho2 = np.where(1 - rho2 > CLOSEST, by_gamma * gamma**2 * total / (2 * left), 0.0)
-        by_c = by_c + self.mixed @ (gamma[:, None] * by_back)
-        by_c += np.swapaxes(self.inverse, 1, 2) @ (tilde * (2 * by_rho2 / total)[:, None])
-        return by_c, 0.5 * by_root - (by_gamma * gamma + by_rho2 * rho2) / total
+        by_c += (gamma[..., None] * by_back) @ np.swapaxes(self.mixed, 1, 2)
+        by_c += np.swapaxes(tilde * (2 * by_rho2 / total)[:, None], 1, 2) @ self.inverse
+        by_total = by_root / (2 * np.sqrt(total)) - (by_gamma * gamma + by_rho2 * rho2) / total
+        return by_c, by_total
 
-    def _chances(
-        self,
-        m: int,
-        f: int,
-        direction: Float[np.ndarray, "q R"],
-        back: Float[np.ndarray, "q S"],
-        root: Float[np.ndarray, " q"],
-    ) -> Chances:
-        """The chance of each representer after each outcome, under one set and fantasy."""
-        E = direction[:, :, None] * back[:, None]
-        np.subtract(self.draws[m, f].T / self.temperature[m, f], E, out=E)
-        E -= np.max(E, 1, keepdims=True)
+    def _chances(self, sets: slice, moved: Moved) -> Chances:
+        """The chance of each representer after each outcome."""
+        direction, back, root = moved
+        E = direction[..., None] * -back[..., None, :]
+        E += self._exponents[sets]
+        if np.max(np.abs(direction)) * np.max(np.abs(back)) > CALM:
+            E -= np.max(E, -2, keepdims=True)
         np.exp(E, out=E)
-        G = self.outcomes[:, None] * (direction / root[:, None])[:, None]
-        G = np.exp(G - np.max(G, 2, keepdims=True))
+        G = self.outcomes[:, None] * (direction / root[..., None])[..., None, :]
+        G = np.exp(G - np.max(G, -1, keepdims=True))
         inverse = 1 / (G @ E)
-        p = G * (inverse @ np.swapaxes(E, 1, 2)) / back.shape[1]  # (S2), (S3)
-        return Chances(E, G, inverse, p, (self.weights @ p)[:, None])
+        p = G * (inverse @ np.swapaxes(E, -1, -2)) / back.shape[-1]  # (S2), (S3)
+        return Chances(E, G, inverse, p, (self.weights @ p)[..., None, :])
 
-    def _gains(self, chances: Chances) -> Float[np.ndarray, " q"]:
+    def _gains(self, chances: Chances) -> Float[np.ndarray, "g q"]:
         """(S4)."""
-        return _entropy(chances.mean)[:, 0] - _entropy(chances.p) @ self.weights
+        before, after = _entropy(chances.mean)[..., 0], _entropy(chances.p)
+        return np.asarray(before - after @ self.weights)
 
-    def _pull(
-        self,
-        chances: Chances,
-        direction: Float[np.ndarray, "q R"],
-        back: Float[np.ndarray, "q S"],
-        root: Float[np.ndarray, " q"],
-    ) -> Pulled:
-        """Derivatives of (S4), through the softmax of each draw and outcome.
+    def _pull(self, chances: Chances, moved: Moved) -> Moved:
+        """Derivatives of (S4) by what moves the draws, through the softmax π of each.
 
-        With π the softmax, b_kr the derivative of the gain by p_r(ξ_k) and b̄_sk = Σ_r π_skr b_kr,
-        that by an exponent is π_skr (b_kr − b̄_sk)/S. Only its sums over draws, over outcomes times
-        c, and over representers are needed, all of them products with E.
+        With b_kr the derivative of the gain by p_r(ξ_k) and b̄_sk = Σ_r π_skr b_kr, that by an
+        exponent is π_skr (b_kr − b̄_sk)/S. Only its sums over draws or representers are needed, some
+        of them times c or c̃·ε, and all are products with E.
         """
         E, G, inverse, p, mean = chances
-        K, S = len(self.weights), back.shape[1]
+        direction, back, root = moved
+        S = back.shape[-1]
         by_p = self.weights[:, None] * np.log(np.maximum(p, LEAST) / np.maximum(mean, LEAST))
-        push = G * by_p
-        sideways = direction[:, None]
-        ahead = np.concatenate([push, push * sideways, G * sideways], 1) @ E  # (q, 3K, S)
-        average = ahead[:, :K] * inverse  # b̄
-        by_back = np.sum((ahead[:, 2 * K :] * average - ahead[:, K : 2 * K]) * inverse, 1) / S
+        push, sideways, backwards = G * by_p, direction[..., None, :], back[..., None, :]
+        over_r = np.concatenate([push, push * sideways, G * sideways], -2) @ E
+        first, second, third = np.split(over_r, 3, -2)
+        average = first * inverse  # b̄
+        by_back = np.sum((third * average - second) * inverse, -2) / S
         average *= inverse
-        moved = back[:, None]
-        behind = np.concatenate([average, average * moved, inverse * moved], 1)
-        behind = behind @ np.swapaxes(E, 1, 2) / S  # (q, 3K, R)
-        by_lift = p * by_p - G * behind[:, :K]
-        by_draws = G * behind[:, K : 2 * K] - push * behind[:, 2 * K :]
-        lifted = self.outcomes @ by_lift / root[:, None]
-        by_direction = np.sum(by_draws, 1) + lifted
-        return Pulled(by_direction, by_back, -np.sum(lifted * direction, 1) / root)
+        over_s = np.concatenate([average, average * backwards, inverse * backwards], -2)
+        first, second, third = np.split(over_s @ np.swapaxes(E, -1, -2) / S, 3, -2)
+        by_lift = p * by_p - G * first
+        lifted = self.outcomes @ by_lift / root[..., None]
+        by_direction = np.sum(G * second - push * third, -2) + lifted
+        return Moved(by_direction, by_back, -np.sum(lifted * direction, -1) / root)
 
 
 def _entropy(p: Float[np.ndarray, "*b R"]) -> Float[np.ndarray, "*b"]:
     """−Σ p log p, with 0 log 0 = 0."""
-    return -np.sum(p * np.log(np.maximum(p, LEAST)), -1)
+    return np.asarray(-np.sum(p * np.log(np.maximum(p, LEAST)), -1))
 
 
 def _log_improvement(
@@ -255,7 +253,7 @@ def _log_improvement(
     means, variance = posterior.moments(points)
     sd = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
     each = np.log(sd) + log_ei((means - incumbent(posterior)[..., None]) / sd)
-    return np.asarray(logsumexp(each, axis=(0, 1))) - np.log(each.shape[0] * each.shape[1])
+    return np.asarray(logsumexp(each, axis=(0, 1)) - np.log(each.shape[0] * each.shape[1]))
 
 
 def _representers(
@@ -311,7 +309,7 @@ def _gap(draws: Float[np.ndarray, "M F S R"]) -> Float[np.ndarray, "M F"]:
     if draws.shape[-1] == 1:
         return np.zeros(draws.shape[:2])
     best = np.partition(draws, -2, axis=-1)[..., -2:]
-    return np.mean(best[..., 1] - best[..., 0], -1)
+    return np.asarray(np.mean(best[..., 1] - best[..., 0], -1))
 
 
 def _draws(posterior: Posterior) -> int:

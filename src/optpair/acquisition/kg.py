@@ -71,7 +71,7 @@ class KG(Acquisition):
         """KG(x)."""
         lines = self._lines(X)
         slopes = np.broadcast_to(lines.slopes[:, None], lines.levels.shape)
-        return np.mean(lines_gain(lines.levels, slopes), (0, 1))
+        return np.asarray(np.mean(lines_gain(lines.levels, slopes), (0, 1)))
 
     def slopes(
         self, X: Points, rows: Rows = None
@@ -179,11 +179,12 @@ def _walk(a: Float[np.ndarray, "B A"], b: Float[np.ndarray, "B A"]) -> _Walk:
 def _total(walk: _Walk, shape: tuple[int, ...]) -> Reals:
     """Σ_j (b_{j+1} − b_j) g(c_j) (M16), g(c) = E max(0, z − |c|)."""
     terms = walk.rise * np.exp(log_ei(-np.abs(walk.z)))
-    return np.bincount(walk.row, terms, len(walk.first)).reshape(shape)
+    total = np.bincount(walk.row, terms, len(walk.first)).astype(float)  # int where H = 0
+    return total.reshape(shape)
 
 
 def _density(c: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    return np.exp(-0.5 * c * c) * _DENSITY
+    return np.asarray(np.exp(-0.5 * c * c) * _DENSITY)
 
 
 def _between(
@@ -192,17 +193,17 @@ def _between(
     """Φ(high) − Φ(low), from the side where both are small."""
     flip = low > 0
     upper, lower = np.where(flip, -low, high), np.where(flip, -high, low)
-    return np.exp(log_ndtr(upper)) - np.exp(log_ndtr(lower))
+    return np.asarray(np.exp(log_ndtr(upper)) - np.exp(log_ndtr(lower)))
 
 
 def _means(posterior: Posterior, points: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "M N"]:
     """The posterior mean of each set, averaged over fantasies, a block of points at a time."""
     weights = posterior.weights.mean(1)
-    found = np.empty((posterior.sets, len(points)))
+    found = np.repeat(posterior.mean[:, None], len(points), 1)
     for i in range(0, len(points), BLOCK):
         K = posterior.target.between(points[i : i + BLOCK]).K
-        found[:, i : i + BLOCK] = np.einsum("mqn,mn->mq", K, weights)
-    return found + posterior.mean[:, None]
+        found[:, i : i + BLOCK] += np.einsum("mqn,mn->mq", K, weights)
+    return found
 
 
 def _of(

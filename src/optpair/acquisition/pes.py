@@ -133,12 +133,13 @@ class PES(Acquisition):
         beta = left.gap / np.sqrt(left.spread)
         truncation = moment_matched_gain(beta, left.share, left.given - left.share + noise)  # (P4)
         conditioning = -0.5 * np.log1p(-left.taken / self._total(left.variance))
-        return np.einsum("mpq,mp->q", conditioning + truncation, self.weights)  # (P5), (P6)
+        gains = conditioning + truncation  # (P5)
+        return np.asarray(np.einsum("mpq,mp->q", gains, self.weights))  # (P6)
 
     def _total(self, variance: Float[np.ndarray, "M 1 q"]) -> Float[np.ndarray, "M 1 q"]:
         """s + σ²."""
         floor = self.posterior.floor[:, None, None]
-        return np.maximum(variance, floor) + (self.posterior.noise[:, None, None] + floor)
+        return np.asarray(np.maximum(variance, floor) + self.posterior.noise[:, None, None] + floor)
 
     def slopes(
         self, X: Points, rows: Rows = None
@@ -186,7 +187,7 @@ class PES(Acquisition):
 
 def _rivals(posterior: Posterior) -> Float[np.ndarray, "M F D"]:
     """The datum with the highest posterior mean, under each set and fantasy."""
-    return posterior.X[np.argmax(posterior.means_at_data(), -1)]
+    return np.asarray(posterior.X[np.argmax(posterior.means_at_data(), -1)])
 
 
 def _reading(free: Bool[np.ndarray, "M P D"]) -> Float[np.ndarray, "M P J J"]:
@@ -198,7 +199,7 @@ def _reading(free: Bool[np.ndarray, "M P D"]) -> Float[np.ndarray, "M P J J"]:
     read[2 * D, [0, -1]] = 1.0, -1.0
     read[2 * D + 1, 0] = 1.0
     always = np.ones((*free.shape[:2], 2), dtype=bool)
-    return read * np.concatenate([free, free, always], 2)[..., None]
+    return np.asarray(read * np.concatenate([free, free, always], 2)[..., None])
 
 
 def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]) -> PES:
