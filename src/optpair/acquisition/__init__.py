@@ -1,1 +1,55 @@
-"""Acquisition functions (in transit)."""
+"""Acquisition functions, one idea per file, and their registry.
+
+`jes(posterior, optima)`, `logei(posterior)` and the others return functions of points
+(q, d) -> (q,). The registry names those that `Optimizer(acquisition=…)` takes; it also takes the
+controls, which need no model, and functions of your own.
+"""
+
+from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
+from optpair.acquisition.ei import ei, logei, nei
+from optpair.acquisition.es import es
+from optpair.acquisition.jes import jes, jes_peak
+from optpair.acquisition.kg import kg
+from optpair.acquisition.mean import mean
+from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, rmes
+from optpair.acquisition.pes import pes
+from optpair.acquisition.pi import pi
+from optpair.acquisition.registry import CONTROLS, REGISTRY, Entry, entry_of, names, register
+from optpair.acquisition.ts import ts
+from optpair.acquisition.ucb import ucb
+from optpair.acquisition.weights import Success, Weight, Weighted, fit_success, weighted
+
+__all__ = [
+    "CONTROLS",
+    "REGISTRY",
+    "Acquisition",
+    "Context",
+    "Entry",
+    "OfMoments",
+    "Partials",
+    "Success",
+    "Values",
+    "Weight",
+    "Weighted",
+    "ei",
+    "entry_of",
+    "es",
+    "fit_success",
+    "gibbon",
+    "gumbel_maxima",
+    "jes",
+    "jes_peak",
+    "kg",
+    "logei",
+    "mean",
+    "mes",
+    "names",
+    "nei",
+    "pes",
+    "pi",
+    "register",
+    "rmes",
+    "ts",
+    "ucb",
+    "weighted",
+]

@@ -15,7 +15,7 @@ is P(label > 0) under it. A failed trial never becomes a value of the objective.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -32,6 +32,7 @@ from optpair.gp.process import Process
 FAILED = -2.0  # the label −1, less the mean +1
 
 
+@runtime_checkable
 class Weight(Protocol):
     """A positive factor of an acquisition function."""
 

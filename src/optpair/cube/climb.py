@@ -8,7 +8,7 @@ whose. Hundreds of climbs run side by side; those that have arrived drop out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
@@ -24,6 +24,7 @@ ROWS = 4096  # rows looked at together in a discrete move, at most
 Rows = Int[np.ndarray, " r"]
 
 
+@runtime_checkable
 class Landscape(Protocol):
     """What is climbed: rows are numbered from 0, in the order of the starts."""
 

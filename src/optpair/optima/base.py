@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -55,6 +55,7 @@ class Optima:
         return f"Optima({M} sets of {P}, {R} point(s) each in {D}-D, {self.f.shape[3]} outcome(s))"
 
 
+@runtime_checkable
 class Goal(Protocol):
     """What an optimum of joint paths is."""
 

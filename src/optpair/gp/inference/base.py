@@ -6,7 +6,7 @@ state makes the next update cheap, never right: starting anew gives as good an a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.likelihood import Sample
@@ -22,6 +22,7 @@ class Found(NamedTuple):
     """How the chains mixed, where there are chains."""
 
 
+@runtime_checkable
 class Inference(Protocol):
     """A way to find hyperparameters."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Num
@@ -21,8 +21,11 @@ Columns = tuple[int, ...]
 """The parameter that each column of the cube belongs to."""
 Points = Num[np.ndarray, "*sets q D"]
 """Points that all sets share, (q, D), or points of each set, (M, q, D)."""
+Others = Num[np.ndarray, "*others n D"]
+"""The same for points on the other side of a covariance."""
 
 
+@runtime_checkable
 class Between(Protocol):
     """Covariances between two lots of points under M sets, and their derivatives in the first."""
 
@@ -33,6 +36,7 @@ class Between(Protocol):
         ...
 
 
+@runtime_checkable
 class Jets(Protocol):
     """Covariances of f(x) with f and its derivatives at given points, and derivatives in x."""
 
@@ -65,6 +69,7 @@ class Frequencies(NamedTuple):
         return cls(turned, level, rng.uniform(size=(sets, count)))
 
 
+@runtime_checkable
 class Covariance(Protocol):
     """A kernel bound to M hyperparameter sets."""
 
@@ -76,7 +81,7 @@ class Covariance(Protocol):
         """var f(x)."""
         ...
 
-    def between(self, X: Points, Y: Points) -> Between:
+    def between(self, X: Points, Y: Others) -> Between:
         """cov(f(x), f(y))."""
         ...
 
@@ -101,6 +106,7 @@ class Covariance(Protocol):
         ...
 
 
+@runtime_checkable
 class PairwiseFit(Protocol):
     """Covariances of pairs of data under B sets, without noise."""
 
@@ -114,6 +120,7 @@ class PairwiseFit(Protocol):
         ...
 
 
+@runtime_checkable
 class Pairwise(Protocol):
     """A kernel bound to data: what is the same for all hyperparameters is computed once."""
 

@@ -43,7 +43,7 @@ from jaxtyping import Float, Num
 from scipy.special import expit, fdtri, gammaincinv, logit
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
-from optpair.gp.kernels.base import Columns, Frequencies, Kernel, Points
+from optpair.gp.kernels.base import Columns, Frequencies, Kernel, Others, Points
 from optpair.gp.priors import Normal
 
 SQRT5 = 5.0**0.5
@@ -216,7 +216,7 @@ class RadialCovariance:
         """var f(x) = a."""
         return np.broadcast_to(self.outputscale[:, None], (len(self.outputscale), X.shape[-2]))
 
-    def between(self, X: Points, Y: Points) -> RadialBetween:
+    def between(self, X: Points, Y: Others) -> RadialBetween:
         """cov(f(x), f(y)) = a h(r²)."""
         Z, W = self.scaled(X), self.scaled(Y)
         r2 = squared_distance(Z, W)

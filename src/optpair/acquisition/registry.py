@@ -1,0 +1,200 @@
+"""The registry of acquisition functions: what `Optimizer(acquisition=…)` takes by name.
+
+Other packages may add to it:
+
+    register("my-gain", Entry(build, "what it does in a line", needs=frozenset({"optima"})))
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from optpair.acquisition import controls, own
+from optpair.acquisition.base import Acquisition, Context, Values
+from optpair.acquisition.ei import build as build_ei
+from optpair.acquisition.ei import build_noisy as build_nei
+from optpair.acquisition.es import build as build_es
+from optpair.acquisition.jes import build as build_jes
+from optpair.acquisition.jes import build_peak as build_jes_peak
+from optpair.acquisition.kg import build as build_kg
+from optpair.acquisition.mean import build as build_mean
+from optpair.acquisition.mes import build as build_mes
+from optpair.acquisition.mes import build_gumbel as build_mes_gumbel
+from optpair.acquisition.pes import build as build_pes
+from optpair.acquisition.pi import build as build_pi
+from optpair.acquisition.ts import build as build_ts
+from optpair.acquisition.ucb import build as build_ucb
+from optpair.cube.cube import Cube
+from optpair.streams import Stream
+
+NEEDS = frozenset({"paths", "optima"})
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+OPTIMA = frozenset({"optima"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to build an acquisition function, and what has to be known about it."""
+
+    build: Callable[[Context], Acquisition]
+    summary: str
+    needs: frozenset[str] = frozenset()
+    """What of a context it uses beside the model: `paths`, `optima` (which are of paths)."""
+    scale: Values = "gain"
+    """What its values are."""
+    goals: frozenset[str] = frozenset({"best"})
+    """The goals whose optima it can be asked about."""
+
+    def __post_init__(self) -> None:
+        if not self.needs <= NEEDS:
+            wrong = ", ".join(sorted(self.needs - NEEDS))
+            raise ValueError(f"needs must be among {', '.join(sorted(NEEDS))}, not {wrong}")
+        if self.scale not in get_args(Values):
+            raise ValueError(f"scale must be one of {get_args(Values)}, not {self.scale!r}")
+
+
+_BUILT_IN = {
+    "jes": Entry(build_jes, "Joint Entropy Search, truncation by moment matching", OPTIMA),
+    "jes-exact": Entry(
+        partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature", OPTIMA
+    ),
+    "jes-peak": Entry(
+        build_jes_peak,
+        "Joint Entropy Search that also knows that the slope at x* is zero",
+        OPTIMA,
+    ),
+    "mes": Entry(
+        build_mes_gumbel, "Max-value Entropy Search without noise, f* by the Gumbel approximation"
+    ),
+    "mes-paths": Entry(
+        partial(build_mes, form="noiseless"),
+        "Max-value Entropy Search without noise, f* from sample paths",
+        OPTIMA,
+    ),
+    "gibbon": Entry(
+        partial(build_mes, form="matched"),
+        "Max-value Entropy Search with noise by moment matching, f* from sample paths",
+        OPTIMA,
+    ),
+    "rmes": Entry(
+        partial(build_mes, form="exact"),
+        "Max-value Entropy Search with noise by quadrature, f* from sample paths",
+        OPTIMA,
+    ),
+    "pes": Entry(
+        build_pes,
+        "Predictive Entropy Search: the maximiser alone, by expectation propagation",
+        OPTIMA,
+    ),
+    "es": Entry(build_es, "Entropy Search on representer points, by Monte Carlo"),
+    "ei": Entry(
+        partial(build_ei, log=False),
+        "Expected Improvement over the best posterior mean",
+        scale="improvement",
+    ),
+    "logei": Entry(
+        partial(build_ei, log=True),
+        "Expected Improvement over the best posterior mean, as a logarithm",
+        scale="log improvement",
+    ),
+    "nei": Entry(
+        partial(build_nei, log=False),
+        "Expected Improvement over values at the data that are drawn, not known",
+        scale="improvement",
+    ),
+    "lognei": Entry(
+        partial(build_nei, log=True),
+        "Expected Improvement over values at the data that are drawn, as a logarithm",
+        scale="log improvement",
+    ),
+    "pi": Entry(build_pi, "Probability of Improvement over the best posterior mean"),
+    "ucb": Entry(build_ucb, "upper confidence bound, GP-UCB's schedule", scale="worth"),
+    "kg": Entry(
+        build_kg,
+        "knowledge gradient over sampled optima and the best points",
+        OPTIMA,
+        scale="improvement",
+    ),
+    "ts": Entry(
+        build_ts, "Thompson sampling: one sample path", frozenset({"paths"}), scale="worth"
+    ),
+    "mean": Entry(build_mean, "the posterior mean: no exploration", scale="worth"),
+}
+
+Control = Callable[[Stream, Cube, int], Float[np.ndarray, " D"]]
+"""The i-th point of a search without a model, from a stream of random numbers and the cube."""
+
+CONTROLS: Mapping[str, Control] = MappingProxyType(
+    {"random": controls.random, "lattice": controls.lattice}
+)
+"""What needs no model: the i-th point of a search, from a stream of random numbers and the cube."""
+
+_entries = dict(_BUILT_IN)
+REGISTRY: Mapping[str, Entry] = MappingProxyType(_entries)
+"""All acquisition functions that have a name; `register` adds to it."""
+
+
+def names() -> tuple[str, ...]:
+    """The names that `Optimizer(acquisition=…)` takes."""
+    return (*REGISTRY, *CONTROLS)
+
+
+def register(name: str, entry: Entry) -> None:
+    """Give an acquisition function a name, or one of your own names another function.
+
+    Args:
+        name: lower-case letters and digits, words joined by hyphens.
+        entry: how to build it.
+
+    Raises:
+        ValueError: if the name is a built-in one, or not of that form.
+    """
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"name must be lower-case letters and digits, with hyphens between words, not {name!r}"
+        )
+    if name in _BUILT_IN or name in CONTROLS:
+        raise ValueError(f"{name!r} is built in and stays what it is: choose another name")
+    if not isinstance(entry, Entry):
+        raise TypeError(f"entry must be an Entry, not {entry!r}")
+    _entries[name] = entry
+
+
+def entry_of(given: object) -> Entry:
+    """The entry of a name, of a function of your own (see `optpair.acquisition.own`), or itself.
+
+    What the values of a function of your own are is not known: they are taken for worths. Give an
+    `Entry` to say otherwise, or what it needs.
+    """
+    if isinstance(given, Entry):
+        return given
+    if isinstance(given, str):
+        return _named(given)
+    if isinstance(given, Acquisition) or not callable(given):
+        raise TypeError(
+            "acquisition must be a name, a function of (mean, variance) or of a context, "
+            f"or an Entry, not {given!r}"
+        )
+    needs = NEEDS if own.arguments(given) == 1 else frozenset()
+    return Entry(own.builder(given), f"your own: {own.name_of(given)}", needs, scale="worth")
+
+
+def _named(name: str) -> Entry:
+    if name in REGISTRY:
+        return REGISTRY[name]
+    if name in CONTROLS:
+        raise ValueError(f"{name!r} is a control: it needs no model, and has no entry")
+    close = difflib.get_close_matches(name.lower(), names(), n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(
+        f"acquisition must be one of {', '.join(names())}, or a function, not {name!r}{hint}"
+    )
