@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from optpair.runtime import make_key
-from scipy import stats
-
-from acquisition_cases import (
+from cases import (
     HYPERS,
     KERNELS,
     PENDING,
@@ -20,19 +13,27 @@ from acquisition_cases import (
     N,
     X,
     Y,
+    changed,
+    condition,
     grown,
     one_set,
-    padded,
     slopes,
     source,
     textbook,
 )
+from scipy import stats
+
 from optpair.acquisition import ei, logei, nei
-from optpair.acquisition.ei import _redrawn
-from optpair.gp.posterior import Hyperparameters, Posterior, condition
+from optpair.acquisition.ei import _redrawn, _white
+from optpair.gp import Hyperparameters, Posterior
+from optpair.streams import Stream
 
 RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
+
+
+def redrawn(seed: int, posterior: Posterior, draws: int) -> Posterior:
+    return _redrawn(posterior, _white(Stream.of(seed), posterior, draws))
 
 
 def closed_form(mean: np.ndarray, variance: np.ndarray, incumbent: np.ndarray) -> np.ndarray:
@@ -96,9 +97,8 @@ def test_hopeless_points_keep_their_order() -> None:
     assert values[0] < -1000
 
 
-def test_padding_and_pending_points() -> None:
+def test_pending_points() -> None:
     """Fantasies have incumbents of their own, the pending point among the candidates for it."""
-    np.testing.assert_allclose(logei(padded())(Q), logei(condition(HYPERS, X, Y))(Q), rtol=1e-8)
     fantasies = np.random.default_rng(2).normal(size=(M, 4)) * 3
     seen = np.concatenate([X, [PENDING]])
     each = np.empty((M, 4, len(Q)))
@@ -114,7 +114,7 @@ def test_padding_and_pending_points() -> None:
 def test_noise_of_the_query_plays_no_part() -> None:
     """EI is about f: with every datum's noise known, the inferred noise does not matter."""
     known = np.full(N, 0.05)
-    quiet, loud = (replace(HYPERS, noise=np.full(M, noise)) for noise in (1e-3, 10.0))
+    quiet, loud = (changed(HYPERS, noise=np.full(M, noise)) for noise in (1e-3, 10.0))
     first, second = (logei(condition(h, X, Y, noise_var=known))(Q) for h in (quiet, loud))
     np.testing.assert_allclose(first, second, rtol=1e-12)
 
@@ -150,10 +150,10 @@ def test_noisy_ei_by_draws_of_everything() -> None:
 def test_draws_at_the_data_have_the_posteriors_moments() -> None:
     posterior = condition(HYPERS, X, Y)
     draws = 8192
-    drawn = jax.jit(_redrawn, static_argnums=2)(make_key(1), posterior, draws)
+    drawn = redrawn(1, posterior, draws)
     for m in range(M):
         mean, covariance = textbook(m, X)
-        f = np.asarray(drawn.means(drawn.covariance(posterior.X)))[m]
+        f = drawn.at(posterior.X).means[m]
         sd = np.sqrt(np.diag(covariance))
         assert np.all(np.abs(f.mean(0) - mean) < 4.5 * sd / np.sqrt(draws))
         spread = np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / draws)
@@ -163,14 +163,14 @@ def test_draws_at_the_data_have_the_posteriors_moments() -> None:
 def test_a_draw_is_a_gp_conditioned_on_it_without_noise() -> None:
     """Refitted on the drawn values with the nugget for noise, one draw at a time."""
     posterior = condition(HYPERS, X, Y)
-    drawn = jax.jit(_redrawn, static_argnums=2)(make_key(2), posterior, 3)
-    means, variance = (np.asarray(v) for v in jax.jit(Posterior.moments)(drawn, jnp.asarray(Q)))
+    drawn = redrawn(2, posterior, 3)
+    means, variance = drawn.moments(Q)
     for m in range(M):
         own = one_set(m)
-        nugget = np.asarray(drawn.noise_var)[m]
-        assert np.all(nugget == 1e-8 * np.asarray(HYPERS.outputscale)[m])
+        nugget = drawn.noise_var[m]
+        assert np.all(nugget == 1e-8 * HYPERS.outputscale[m])
         for p in range(3):
-            f = np.asarray(drawn.residual)[m, p] + np.asarray(HYPERS.mean)[m]
+            f = drawn.residual[m, p] + HYPERS.mean[m]
             mean, var = condition(own, X, f, noise_var=nugget).predict(Q)
             np.testing.assert_allclose(means[m, p], mean[0], rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(variance[m], var[0], rtol=1e-6, atol=1e-8)
@@ -178,22 +178,19 @@ def test_a_draw_is_a_gp_conditioned_on_it_without_noise() -> None:
 
 def test_without_noise_noisy_ei_is_ei() -> None:
     """Also where only some data are without noise: those are not drawn."""
-    posterior = condition(replace(HYPERS, noise=np.full(M, 1e-9)), X, Y)
+    posterior = condition(changed(HYPERS, noise=np.full(M, 1e-9)), X, Y)
     np.testing.assert_allclose(nei(posterior)(Q[:9]), ei(posterior)(Q[:9]), rtol=1e-5)
     known = np.where(np.arange(N) < 4, 1e-12, np.nan)
-    some = jax.jit(_redrawn, static_argnums=2)(
-        make_key(2), condition(HYPERS, X, Y, noise_var=known), 3
-    )
-    f = np.asarray(some.residual) + np.asarray(HYPERS.mean)[:, None, None]
+    some = redrawn(2, condition(HYPERS, X, Y, noise_var=known), 3)
+    f = some.residual + HYPERS.mean[:, None, None]
     np.testing.assert_allclose(f[..., :4], np.broadcast_to(Y[:4], (M, 3, 4)), atol=1e-7)
     assert np.all(np.std(f[..., 4:], 1) > 1e-3)
 
 
-def test_noisy_ei_with_duplicates_padding_and_pending_points() -> None:
-    """Nothing breaks where K is singular, and padding does not change what is drawn."""
+def test_noisy_ei_with_duplicates_and_pending_points() -> None:
+    """Nothing breaks where K is singular."""
     twice = condition(HYPERS, np.tile(X, (2, 1)), np.tile(Y, 2))
     assert np.all(np.isfinite(nei(twice)(Q)))
-    np.testing.assert_allclose(nei(padded())(Q), nei(condition(HYPERS, X, Y))(Q), rtol=1e-6)
     fantasies = np.random.default_rng(2).normal(size=(M, 4)) * 3
     alpha = nei(grown(fantasies), draws=2)
     assert alpha.incumbent.shape == (M, 8)
@@ -204,6 +201,16 @@ def test_noisy_slope_against_central_differences() -> None:
     # Away from the data, where the variance left is the nugget's.
     exact, numeric = slopes(nei(condition(HYPERS, X, Y), draws=4), Q[:9])
     np.testing.assert_allclose(exact, numeric, rtol=1e-5, atol=1e-7)
+
+
+def test_one_datum_more_leaves_the_numbers_of_the_others() -> None:
+    """Draw p of fantasy f is number p F + f."""
+    fewer, more = condition(HYPERS, X[:-1], Y[:-1]), condition(HYPERS, X, Y)
+    first, second = (_white(Stream.of(3), posterior, 5) for posterior in (fewer, more))
+    np.testing.assert_array_equal(second[:, :, : N - 1], first)
+    values = np.stack([np.zeros(M), np.full(M, 50.0)], 1)
+    drawn = redrawn(0, grown(values), 3).residual[..., -1]
+    assert np.all(drawn[:, 1::2] > drawn[:, ::2].max(1, keepdims=True))
 
 
 def test_draws_of_noisy_ei_are_checked() -> None:

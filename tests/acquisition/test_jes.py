@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from optpair.pairs import OptimalPairs
-from optpair.runtime import make_key
-from scipy import integrate, stats
-
-from acquisition_cases import (
+from cases import (
     HYPERS,
     KERNELS,
     PENDING,
@@ -22,27 +14,32 @@ from acquisition_cases import (
     P,
     X,
     Y,
+    changed,
+    condition,
     grown,
     k,
     log_density,
     one_set,
-    padded,
     slopes,
     source,
     textbook,
 )
+from scipy import integrate, stats
+
 from optpair.acquisition import Context, jes
 from optpair.acquisition.jes import build
-from optpair.cube import Cube
-from optpair.gp.posterior import Hyperparameters, condition
+from optpair.cube.cube import Cube
+from optpair.gp import Hyperparameters
+from optpair.optima import Optima
+from optpair.streams import Stream
 
 RNG = source()
 # Pairs at random places, from just above the best datum to far above it.
-STARS = OptimalPairs(x=RNG.uniform(size=(M, P, D)), f=Y.max() + RNG.uniform(0.1, 2.0, (M, P)))
+STARS = Optima.pairs(x=RNG.uniform(size=(M, P, D)), f=Y.max() + RNG.uniform(0.1, 2.0, (M, P)))
 FANTASIES = np.random.default_rng(1).normal(size=(M, P))
 # Random points, pairs' own, data, corners: 16 points for every test.
 Q = np.concatenate(
-    [RNG.uniform(size=(9, D)), STARS.x[0, :2], STARS.x[1, :1], X[:2], [[0, 0]], [[1, 0]]]
+    [RNG.uniform(size=(9, D)), STARS.star[0, :2], STARS.star[1, :1], X[:2], [[0, 0]], [[1, 0]]]
 )
 
 
@@ -68,11 +65,11 @@ def slow(
     """
     gains = np.empty((M, P, len(Q)))
     for m, p in np.ndindex(M, P):
-        noise, a = np.asarray(HYPERS.noise)[m], np.asarray(HYPERS.outputscale)[m]
+        noise, a = HYPERS.noise[m], HYPERS.outputscale[m]
         y = Y if targets is None else targets[m, p]
         noises = np.full(len(rows), noise)
         _, s = refit(kernel, m, rows, y, noises, Q)
-        star, f = STARS.x[m, p], STARS.f[m, p]
+        star, f = STARS.star[m, p], STARS.best[m, p]
         more = np.concatenate([rows, [star]]), np.append(y, f), np.append(noises, delta * a)
         mean, given = refit(kernel, m, *more, Q)
         given = np.maximum(given, 1e-15)
@@ -97,7 +94,7 @@ def test_the_exact_truncation_is_the_entropy_of_y() -> None:
     points = Q[:3]
     gains = np.empty((M, P, len(points)))
     for m, p in np.ndindex(M, P):
-        noise, star, f = np.asarray(HYPERS.noise)[m], STARS.x[m, p], STARS.f[m, p]
+        noise, star, f = HYPERS.noise[m], STARS.star[m, p], STARS.best[m, p]
         noises = np.full(N, noise)
         _, s = refit("mixed", m, X, Y, noises, points)
         more = np.concatenate([X, [star]]), np.append(Y, f), np.append(noises, 0.0)
@@ -128,10 +125,10 @@ def test_moment_matching_is_a_lower_bound() -> None:
 @pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-2, 1e4])
 def test_gain_is_never_negative(exact: bool, noise: float) -> None:
     """Nor infinite: also for pairs below the data, at x*, at data, and without noise."""
-    posterior = condition(replace(HYPERS, noise=np.full(M, noise)), X, Y)
+    posterior = condition(changed(noise=np.full(M, noise)), X, Y)
     points = np.concatenate([np.random.default_rng(3).uniform(size=(200, D)), Q])
     for shift in (0.0, -3.0, 20.0):
-        alpha = jes(posterior, OptimalPairs(STARS.x, STARS.f + shift), exact=exact)(points)
+        alpha = jes(posterior, Optima.pairs(STARS.star, STARS.best + shift), exact=exact)(points)
         assert np.all(np.isfinite(alpha))
         assert np.all(alpha >= (-1e-14 if exact else 0.0))  # the quadrature's round-off
 
@@ -144,7 +141,7 @@ def test_slope_against_central_differences(kernel: str) -> None:
     differences' step²·α‴ is then about 1e-4 there, and 1e-8 elsewhere.
     """
     alpha = jes(condition(HYPERS, X, Y, kernel), STARS)
-    special = np.min(np.abs(Q[:, None] - STARS.x.reshape(-1, D)).max(-1), -1) == 0
+    special = np.min(np.abs(Q[:, None] - STARS.star.reshape(-1, D)).max(-1), -1) == 0
     exact, numeric = slopes(alpha, Q)
     np.testing.assert_allclose(exact[:, ~special], numeric[:, ~special], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(exact[:, special], numeric[:, special], rtol=1e-3, atol=1e-3)
@@ -155,49 +152,42 @@ def test_several_sets_are_averaged_gains() -> None:
     each = []
     for m in range(M):
         own = one_set(m)
-        stars = OptimalPairs(STARS.x[m : m + 1], STARS.f[m : m + 1])
+        stars = Optima.pairs(STARS.star[m : m + 1], STARS.best[m : m + 1])
         each.append(jes(condition(own, X, Y), stars)(Q))
     np.testing.assert_allclose(together, np.mean(each, 0), rtol=1e-10)
     assert np.min(np.std(each, 0)) > 1e-4
 
 
-def test_padding_changes_nothing() -> None:
-    plain = jes(condition(HYPERS, X, Y), STARS)(Q)
-    np.testing.assert_allclose(jes(padded(), STARS)(Q), plain, rtol=1e-8)
-
-
 @pytest.mark.parametrize("unit", [1e-6, 37.0])
 def test_units_of_y_do_not_matter(unit: float) -> None:
     plain = jes(condition(HYPERS, X, Y), STARS)(Q)
-    scaled = Hyperparameters(
-        HYPERS.lengthscale,
-        unit**2 * np.asarray(HYPERS.outputscale),
-        unit**2 * np.asarray(HYPERS.noise),
-        unit * np.asarray(HYPERS.mean) + 5 * unit,
-        HYPERS.rough,
+    scaled = changed(
+        outputscale=unit**2 * HYPERS.outputscale,
+        noise=unit**2 * HYPERS.noise,
+        mean=unit * HYPERS.mean + 5 * unit,
     )
     posterior = condition(scaled, X, unit * (Y + 5))
-    moved = jes(posterior, OptimalPairs(STARS.x, unit * (STARS.f + 5)))(Q)
+    moved = jes(posterior, Optima.pairs(STARS.star, unit * (STARS.best + 5)))(Q)
     np.testing.assert_allclose(moved, plain, rtol=1e-7)
 
 
 def test_gain_at_the_pair_itself() -> None:
     """f(x*) becomes known: ½ log(1 + s*/σ²), and there is nothing left to truncate."""
     posterior = condition(HYPERS, X, Y)
-    star = OptimalPairs(STARS.x[:, :1], STARS.f[:, :1])
+    star = Optima.pairs(STARS.star[:, :1], STARS.best[:, :1])
     for m in range(M):
-        _, s = posterior.predict(STARS.x[m, :1])
+        _, s = posterior.predict(STARS.star[m, :1])
         own = one_set(m)
         single = condition(own, X, Y)
-        alpha = jes(single, OptimalPairs(star.x[m : m + 1], star.f[m : m + 1]), delta=1e-12)
-        truth = np.log1p(s[m, 0] / np.asarray(HYPERS.noise)[m]) / 2
-        assert alpha(STARS.x[m, :1])[0] == pytest.approx(truth, rel=1e-6)
+        alpha = jes(single, Optima.pairs(star.star[m : m + 1], star.best[m : m + 1]), delta=1e-12)
+        truth = np.log1p(s[m, 0] / HYPERS.noise[m]) / 2
+        assert alpha(STARS.star[m, :1])[0] == pytest.approx(truth, rel=1e-6)
 
 
 def test_far_away_only_the_truncation_is_left() -> None:
     """Many length scales from everything f ~ N(μ, a), and all that is learnt is f ≤ f*."""
-    _, a, noise, mu, _ = (np.asarray(v)[:, None] for v in jax.tree.leaves(HYPERS))
-    v = stats.truncnorm.var(-np.inf, (STARS.f - mu) / np.sqrt(a))
+    a, noise, mu = (v[:, None] for v in (HYPERS.outputscale, HYPERS.noise, HYPERS.mean))
+    v = stats.truncnorm.var(-np.inf, (STARS.best - mu) / np.sqrt(a))
     truth = np.mean((np.log(a + noise) - np.log(a * v + noise)) / 2)
     alpha = jes(condition(HYPERS, X, Y), STARS)
     np.testing.assert_allclose(alpha([[80.0, 90.0]]), truth, rtol=1e-9)
@@ -212,11 +202,11 @@ def test_a_bound_far_above_is_no_bound() -> None:
     points = np.concatenate([np.random.default_rng(6).uniform(size=(240, D)), Q])
     _, variance = posterior.predict(points)
     star = points[variance.argmax(1)]
-    high = OptimalPairs(np.tile(star[:, None], (1, P, 1)), np.full((M, P), 1e4))
+    high = Optima.pairs(np.tile(star[:, None], (1, P, 1)), np.full((M, P), 1e4))
     got = jes(posterior, high, delta=1e-12)(Q)
     gains = np.empty((M, len(Q)))
     for m in range(M):
-        noise = np.asarray(HYPERS.noise)[m]
+        noise = HYPERS.noise[m]
         noises = np.full(N, noise)
         _, s = refit("mixed", m, X, Y, noises, Q)
         more = np.concatenate([X, star[m : m + 1]]), np.append(Y, 0.0), np.append(noises, 0.0)
@@ -228,8 +218,8 @@ def test_a_bound_far_above_is_no_bound() -> None:
 def test_without_noise_jes_becomes_thompson_sampling() -> None:
     """One pair, 3,000 candidates and x*: as σ² → 0 the argmax is x*, then its neighbours."""
     candidates = np.random.default_rng(4).uniform(size=(3000, D))
-    one = OptimalPairs(STARS.x[:1, :1], STARS.f[:1, :1])
-    star, scale = one.x[0, 0], np.asarray(HYPERS.lengthscale)[0]
+    one = Optima.pairs(STARS.star[:1, :1], STARS.best[:1, :1])
+    star, scale = one.star[0, 0], HYPERS.lengthscale[0]
     distance = np.linalg.norm((candidates - star) / scale, axis=1)
     ranks = []
     for noise in (1.0, 1e-3, 1e-9):
@@ -257,7 +247,9 @@ def test_pending_points_have_a_fantasy_for_each_path() -> None:
 
 
 def test_a_pending_point_is_worth_less() -> None:
-    high = OptimalPairs(STARS.x, STARS.f + 1e3)  # no truncation: fantasies' values do not matter
+    high = Optima.pairs(
+        STARS.star, STARS.best + 1e3
+    )  # no truncation: fantasies' values do not matter
     without = jes(condition(HYPERS, X, Y), high)
     assert jes(grown(FANTASIES), high)(PENDING[None])[0] < without(PENDING[None])[0]
 
@@ -272,7 +264,7 @@ def test_gain_by_monte_carlo() -> None:
     draws = 100_000
     posterior, points = condition(one_set(0), X, Y), rng.uniform(size=(240, D))
     star = points[posterior.predict(points)[1][0].argmax()][None, None]
-    alpha = jes(posterior, OptimalPairs(star, np.full((1, 1), 1e4)), delta=1e-12)
+    alpha = jes(posterior, Optima.pairs(star, np.full((1, 1), 1e4)), delta=1e-12)
     everything = np.concatenate([X, star[0], Q[:4]])
     K = k(0, everything, everything)
     noises = np.full(N, 0.01)
@@ -293,8 +285,8 @@ def test_the_whole_gain_by_draws(exact: bool) -> None:
     surprise.
     """
     rng, draws, noise = np.random.default_rng(9), 400_000, 0.3
-    star, f = STARS.x[1, 0], STARS.f[1, 0]
-    one = OptimalPairs(STARS.x[1:2, :1], STARS.f[1:2, :1])
+    star, f = STARS.star[1, 0], STARS.best[1, 0]
+    one = Optima.pairs(STARS.star[1:2, :1], STARS.best[1:2, :1])
     got = jes(condition(one_set(1), X, Y), one, delta=1e-12, exact=exact)(Q[:4])
     noises = np.append(np.full(N, noise), 0.0)
     mean, V = textbook(1, Q[:4], np.vstack([X, star]), np.append(Y, f), noises=noises)
@@ -316,12 +308,12 @@ def test_the_whole_gain_by_draws(exact: bool) -> None:
 
 
 def test_pairs_are_needed() -> None:
-    with pytest.raises(ValueError, match="needs optimal pairs"):
-        build(Context(condition(HYPERS, X, Y), Cube.box(X.shape[1]), jnp.asarray(X), make_key(0)))
+    with pytest.raises(ValueError, match="needs optima"):
+        build(Context((condition(HYPERS, X, Y),), Cube.box(D), X, Stream.of(0)))
 
 
 def test_pairs_of_another_number_of_sets_are_refused() -> None:
     posterior = condition(HYPERS, X, Y)
-    stars = OptimalPairs(STARS.x[:2], STARS.f[:2])
+    stars = Optima.pairs(STARS.star[:2], STARS.best[:2])
     with pytest.raises(ValueError, match="hyperparameter sets"):
         jes(posterior, stars)

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from optpair.runtime import Stream, make_key
+from cases import HYPERS, PENDING, D, M, N, X, Y, condition, grown, one_set, slopes, source
 from scipy import stats
 
-from acquisition_cases import HYPERS, PENDING, D, M, N, X, Y, grown, one_set, slopes, source
-from optpair import Categorical, Float, Int, Space
 from optpair.acquisition import CONTROLS, Acquisition, Context, mean, pi, ts, ucb
 from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ucb import build as build_ucb
-from optpair.cube import Cube
-from optpair.gp import paths as gp_paths
-from optpair.gp.posterior import condition
+from optpair.cube.cube import Cube
+from optpair.gp import sample_paths
+from optpair.problem.layout import Layout
+from optpair.streams import Stream
 
 RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
-MIXED = Space(
-    {"x": Float(0.0, 1.0), "i": Int(1, 1000, log=True), "c": Categorical(["a", "b", "c"])}
-).cube
+# A number, an integer from 1 to 1000 on a log scale, and one of three categories.
+MIXED = Cube(
+    Layout(
+        last=np.array([1.0, 999.0, 1.0, 1.0, 1.0]),
+        offset=np.ones(5),
+        log=np.array([False, True, False, False, False]),
+        owner=(0, 1, 2, 2, 2),
+        stepped=(1,),
+        groups=((2, 5),),
+    )
+)
 
 
 def context(**more: object) -> Context:
     posterior = condition(HYPERS, X, Y)
-    return Context(posterior, Cube.box(D), jnp.asarray(Q), make_key(0), **more)  # type: ignore[arg-type]
+    return Context((posterior,), Cube.box(D), Q, Stream.of(0), **more)  # type: ignore[arg-type]
 
 
 def test_probability_of_improvement() -> None:
     """P(f > best mean among the data + 0.01 √a), averaged over sets; by draws too."""
     posterior = condition(HYPERS, X, Y)
     mean, variance = posterior.predict(Q)
-    margin = 0.01 * np.sqrt(np.asarray(HYPERS.outputscale))
+    margin = 0.01 * np.sqrt(HYPERS.outputscale)
     best = posterior.predict(X)[0].max(1) + margin
     z = (mean - best[:, None]) / np.sqrt(variance)
     np.testing.assert_allclose(pi(posterior)(Q), stats.norm.cdf(z).mean(0), rtol=1e-10)
@@ -71,8 +76,8 @@ def test_confidence_bound() -> None:
         truth = (mean + used * np.sqrt(variance)).mean(0)
         np.testing.assert_allclose(ucb(posterior, kappa=given)(Q), truth, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(build_ucb(context())(Q), ucb(posterior)(Q), rtol=1e-12)
-    mixed = Context(posterior, MIXED, jnp.asarray(Q), make_key(0))
-    assert float(build_ucb(mixed).kappa) > kappa  # three parameters
+    mixed = Context((posterior,), MIXED, Q, Stream.of(0))
+    assert build_ucb(mixed).kappa > kappa  # three parameters
     for wrong in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="kappa must be"):
             ucb(posterior, kappa=wrong)
@@ -108,31 +113,31 @@ def test_fantasies_are_averaged() -> None:
 
 
 def test_a_path_is_one_of_the_posteriors() -> None:
-    """Of 120 keys: mean and variance of the mixture over sets, and every set equally often."""
+    """Of 120 seeds: mean and variance of the mixture over sets, and every set equally often."""
     posterior = condition(HYPERS, X, Y)
-    keys = 120
-    drawn = [ts(posterior, key, features=256) for key in range(keys)]
+    seeds = 120
+    drawn = [ts(posterior, seed, features=256) for seed in range(seeds)]
     values = np.array([alpha(Q) for alpha in drawn])
     means, variances = posterior.predict(Q)
     total = variances.mean(0) + means.var(0)
-    error = np.sqrt(total / keys)
+    error = np.sqrt(total / seeds)
     assert np.all(np.abs(values.mean(0) - mean(posterior)(Q)) < 4 * error)
     assert np.all(values.var(0) < 2 * total)
     assert np.all(values.var(0) > total / 2)
-    scales = [float(alpha.path.posterior.outputscale[0]) for alpha in drawn]
+    scales = [float(alpha.path.covariance.outputscale[0]) for alpha in drawn]
     counts = [scales.count(a) for a in (1.0, 4.0, 0.5)]
-    assert sum(counts) == keys
+    assert sum(counts) == seeds
     assert min(counts) > 40 - 4 * math.sqrt(120 * 2 / 9)
 
 
 def test_a_path_of_the_engine() -> None:
-    """One of the drawn paths, unchanged, the same for the same key and another for another."""
+    """One of the drawn paths, unchanged, the same for the same seed and another for another."""
     posterior = condition(HYPERS, X, Y)
-    paths = gp_paths.sample(make_key(5), posterior, paths=4, features=64)
-    every = np.asarray(jax.jit(gp_paths.Paths.at)(paths, jnp.asarray(Q))).reshape(-1, len(Q))
+    paths = sample_paths(posterior, 4, 5, features=64)
+    every = paths.at(Q).reshape(-1, len(Q))
     chosen = set()
     for seed in range(12):
-        given = Context(posterior, Cube.box(D), jnp.asarray(Q), make_key(seed), paths)
+        given = Context((posterior,), Cube.box(D), Q, Stream.of(seed), (paths,))
         values = build_ts(given)(Q)
         same = np.flatnonzero(np.all(np.abs(every - values) < 1e-9, axis=1))
         assert len(same) == 1
@@ -154,14 +159,14 @@ def test_slope_against_central_differences(name: str) -> None:
 def test_controls_are_legal_differ_and_repeat_by_stream(name: str) -> None:
     control, stream = CONTROLS[name], Stream.of(3)
     points = np.array([control(stream, MIXED, i) for i in range(40)])
-    np.testing.assert_allclose(points, np.asarray(MIXED.snap(jnp.asarray(points))), atol=1e-12)
+    np.testing.assert_allclose(points, MIXED.snap(points), atol=1e-12)
     assert len(np.unique(points[:, 0])) == 40
     np.testing.assert_array_equal(points[17], control(stream, MIXED, 17))
     assert np.max(np.abs(points[17] - control(Stream.of(4), MIXED, 17))) > 1e-6
 
 
 def test_controls_fill_the_cube() -> None:
-    """Uniform marginals for both; the Sobol points are far more even, also past 1,024."""
+    """Uniform marginals for both; the lattice's points are far more even, also past 1,024."""
     box = Cube.box(2)
     drawn = {
         name: np.array([control(Stream.of(0), box, i) for i in range(1000, 1064)])
@@ -169,4 +174,4 @@ def test_controls_fill_the_cube() -> None:
     }
     assert stats.kstest(drawn["random"].ravel(), "uniform").pvalue > 0.01
     even = {name: stats.qmc.discrepancy(points) for name, points in drawn.items()}
-    assert even["sobol"] < even["random"] / 2
+    assert even["lattice"] < even["random"] / 2

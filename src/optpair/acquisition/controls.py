@@ -19,7 +19,7 @@ BLOCK = 1024  # lattice points made together, doubled as a search grows
 
 def random(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:
     """The i-th of independent points: uniform on the cube, in the measure of `Cube.spread`."""
-    return cube.spread(stream.child(i).draw().uniform(size=cube.parameters))
+    return np.asarray(cube.spread(stream.child(i).draw().uniform(size=(1, cube.parameters)))[0])
 
 
 def lattice(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:

@@ -1,20 +1,19 @@
-"""What the tests of acquisition functions share: one study, so that shapes are few."""
+"""What the tests of acquisition functions share: one small study."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
 from optpair.acquisition import Acquisition
-from optpair.gp.posterior import Hyperparameters, Posterior, append, fit
+from optpair.gp import Hyperparameters, Posterior
+from optpair.gp import condition as gp_condition
 
 KERNELS = ("rbf", "mixed")
-N, D, M, P, SIZE = 8, 2, 3, 4, 16  # data, columns, sets, pairs of a set, rows with padding
+N, D, M, P = 8, 2, 3, 4  # data, columns, sets, pairs of a set
 _source = np.random.default_rng(0)
 X, Y = _source.uniform(size=(N, D)), _source.normal(size=N)
 HYPERS = Hyperparameters(
@@ -27,25 +26,45 @@ HYPERS = Hyperparameters(
 PENDING = np.array([0.35, 0.85])
 STEP = np.finfo(float).eps ** (1 / 3)  # of central differences
 
-evaluate = jax.jit(lambda alpha, points: alpha.evaluate(points))  # without a block of 256 rows
-
 
 def source() -> np.random.Generator:
     """Where the data came from, as they left it."""
     return deepcopy(_source)
 
 
+def changed(hypers: Hyperparameters = HYPERS, **values: Any) -> Hyperparameters:
+    """The same sets with other values."""
+    return Hyperparameters(**hypers.values() | values)
+
+
+def chosen(index: list[int]) -> Hyperparameters:
+    """Some of the sets, in that order."""
+    return Hyperparameters(**{name: v[index] for name, v in HYPERS.values().items()})
+
+
 def one_set(m: int) -> Hyperparameters:
-    return Hyperparameters(*(np.asarray(v)[m : m + 1] for v in jax.tree.leaves(HYPERS)))
+    return chosen([m])
+
+
+def condition(
+    hypers: Hyperparameters,
+    X: Any,
+    y: Any,
+    kernel: str | None = None,
+    noise_var: Any = None,
+) -> Posterior:
+    """With the kernel `mixed` where the hyperparameters have its share."""
+    usual = "mixed" if "rough" in hypers.own else "matern52"
+    return gp_condition(hypers, X, y, kernel or usual, noise_var)
 
 
 def k(m: int, A: np.ndarray, B: np.ndarray, kernel: str = "mixed") -> np.ndarray:
     """The prior covariance of f under set m, from its definition."""
-    r = np.sqrt(np.sum(((A[:, None] - B) / np.asarray(HYPERS.lengthscale)[m]) ** 2, -1))
+    r = np.sqrt(np.sum(((A[:, None] - B) / HYPERS.lengthscale[m]) ** 2, -1))
     u = np.sqrt(5) * r
-    share = {"rbf": 0.0, "matern52": 1.0, "mixed": np.asarray(HYPERS.rough)[m]}[kernel]
+    share = {"rbf": 0.0, "matern52": 1.0, "mixed": HYPERS.own["rough"][m]}[kernel]
     h = (1 - share) * np.exp(-(r**2) / 2) + share * (1 + u + u**2 / 3) * np.exp(-u)
-    return np.asarray(HYPERS.outputscale)[m] * h
+    return np.asarray(HYPERS.outputscale[m] * h)
 
 
 def textbook(
@@ -58,7 +77,7 @@ def textbook(
     kernel: str = "mixed",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mean and covariance of f at points under set m, by a plain GP."""
-    mu, noise = (np.asarray(v)[m] for v in (HYPERS.mean, HYPERS.noise))
+    mu, noise = HYPERS.mean[m], HYPERS.noise[m]
     each = np.full(len(rows), noise) if noises is None else noises
     cross = k(m, rows, points, kernel)
     solved = np.linalg.solve(k(m, rows, rows, kernel) + np.diag(each), cross).T
@@ -75,28 +94,12 @@ def log_density(y: np.ndarray | float, m: float, s: float, noise: float, f: floa
     return np.asarray(log)
 
 
-def padded(kernel: str = "mixed") -> Posterior:
-    """The data in twice as many rows, with something in those that are not there."""
-    unknown = np.full(N, np.nan)
-    wide = fit(HYPERS, X, Y, unknown, kernel=kernel, columns=tuple(range(D)), size=SIZE)  # type: ignore[arg-type]
-    return replace(wide, X=wide.X.at[N:].set(0.3), noise_var=wide.noise_var.at[:, N:].set(2.0))
-
-
 def grown(values: np.ndarray) -> Posterior:
     """With one pending point, at which each fantasy of a set has a value of its own: (M, F)."""
-    return jax.jit(append)(padded(), jnp.asarray(PENDING), jnp.asarray(values))
-
-
-@jax.jit
-def _along(alpha: Acquisition, points: jax.Array, direction: jax.Array) -> jax.Array:
-    return jax.jvp(alpha.evaluate, (points,), (jnp.broadcast_to(direction, points.shape),))[1]
+    return condition(HYPERS, X, Y).append(PENDING, values)
 
 
 def slopes(alpha: Acquisition, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The derivative in every direction, exact and by central differences: (D, q) each."""
-    exact = [np.asarray(_along(alpha, jnp.asarray(points), jnp.asarray(e))) for e in np.eye(D)]
-    ends = [
-        [np.asarray(evaluate(alpha, jnp.asarray(points + s * STEP * e))) for s in (1, -1)]
-        for e in np.eye(D)
-    ]
-    return np.array(exact), np.array([(up - down) / (2 * STEP) for up, down in ends])
+    ends = [(alpha(points + STEP * e), alpha(points - STEP * e)) for e in np.eye(points.shape[1])]
+    return alpha.gradient(points).T, np.array([(up - down) / (2 * STEP) for up, down in ends])
