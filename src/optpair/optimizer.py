@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,7 +134,7 @@ def _locked(
 
     @functools.wraps(method)
     def inner(self: Optimizer, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
+        with self._lock.now:
             return method(self, *args, **kwargs)
 
     return inner
@@ -229,13 +230,29 @@ class Optimizer:
             f"trials: {', '.join(counts)}; seed {self.seed}>"
         )
 
-    @_locked
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told or cancelled."""
-        x = self._session.suggest(self._history.data(), self._asked)
-        trial = self._history.add(self.space.decode(x))
-        self._asked += 1
-        return trial
+        trial = None
+        try:
+            with self._lock.now:
+                trial = self._ask()
+            return trial
+        except BaseException:  # Ctrl-C on the way out
+            if trial is not None:
+                self.cancel(trial)
+            raise
+
+    def _ask(self) -> Trial:
+        """A trial that somebody gets: one that breaks off, by Ctrl-C too, changes nothing."""
+        asked, number = self._asked, self._history.next_id
+        try:
+            x = self._session.suggest(self._history.data(), asked)
+            self._asked = asked + 1
+            return self._history.add(self.space.decode(x))
+        except BaseException:
+            self._history.withdraw(number)
+            self._asked = asked
+            raise
 
     @_locked
     def tell(
@@ -267,10 +284,15 @@ class Optimizer:
         failed: bool = False,
     ) -> None:
         """Correct what was told of a trial: as `tell`, in place of what was told before."""
-        before = self._history.known(trial)
-        after = self._history.revise(trial, value, noise_var=noise_var, failed=failed)
-        if before.value != after.value:
-            self._session.forget()  # chains that followed a wrong value start anew
+        before, memory = self._history.known(trial), self._session.memory
+        try:
+            after = self._history.revise(trial, value, noise_var=noise_var, failed=failed)
+            if before.value != after.value:
+                self._session.forget()  # chains that followed a wrong value start anew
+        except BaseException:
+            self._history.put_back(before)
+            self._session.memory = memory
+            raise
 
     @_locked
     def cancel(self, trial: Trial | int) -> None:
@@ -367,7 +389,7 @@ class Optimizer:
         return observed
 
     def __reduce__(self) -> tuple[Callable[..., Optimizer], tuple[dict[str, Any]]]:
-        with self._lock:
+        with self._lock.now:
             return Optimizer._from_json, (self._to_json(),)
 
     def _to_json(self) -> dict[str, Any]:
@@ -393,18 +415,28 @@ class Optimizer:
 
 
 class _Lock:
-    """A lock that a forked child does not inherit locked: there it is a new one."""
+    """A lock that a forked child does not inherit locked: there it is a new one.
+
+    `with lock.now:` takes the interpreter's own lock: no line of Python runs between taking it and
+    the block, or between the block and its release, where Ctrl-C could leave it locked for ever.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._process = threading.RLock(), os.getpid()
+        self.now = threading.RLock()
+        _LOCKS.add(self)
 
-    def __enter__(self) -> None:
-        if self._process != os.getpid():
-            self._lock, self._process = threading.RLock(), os.getpid()
-        self._lock.acquire()
 
-    def __exit__(self, *args: object) -> None:
-        self._lock.release()
+_LOCKS: weakref.WeakSet[_Lock] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a forked child no other thread is running, whatever the parent's were holding."""
+    for lock in _LOCKS:
+        lock.now = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _listed(items: Mapping[str, Any]) -> str:

@@ -6,11 +6,11 @@ factorisation of a millisecond would wait for the scheduler a hundred times as l
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _lock = threading.Lock()
-_inside = 0  # calls that are running now, in all threads
+_running: set[object] = set()  # calls that are running now, in all threads
 _count = 1  # threads of BLAS that the engine may use
 _before: Any = None  # what puts the host's own setting back
 
@@ -52,45 +52,63 @@ def limit_threads(count: int) -> None:
     _count = count
 
 
-@contextmanager
-def few_threads() -> Iterator[None]:
-    """Limit the threads of BLAS for a while; who comes last puts the host's setting back."""
-    global _inside, _before
+def _begin(call: object) -> None:
+    """Limit the threads of BLAS while a call runs."""
+    global _before
     with _lock:
         _keep_memory()
-        if _inside == 0:
+        if _before is None:
             _before = _blas().limit(limits=_count)
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _before.restore_original_limits()
+        _running.add(call)
+
+
+def _end(call: object) -> None:
+    """Who comes last puts the host's setting back. To end twice does no harm."""
+    global _before
+    with _lock:
+        _running.discard(call)
+        if not _running and _before is not None:
+            _before.restore_original_limits()
+            _before = None
 
 
 def engine_work(function: Callable[P, R]) -> Callable[P, R]:
     """Run a function as the engine runs: few threads, and floating-point surprises left silent.
 
     Results are checked where they matter; a host that makes overflow an error means its own code.
+    Ctrl-C at any moment leaves the host's settings as they were: those of NumPy belong to a context,
+    and the function runs in a copy of it.
     """
 
     @functools.wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
-        with few_threads(), np.errstate(all="ignore"):
-            return function(*args, **kwargs)
+        call = object()
+        try:
+            _begin(call)
+            return contextvars.copy_context().run(_silently, function, *args, **kwargs)
+        finally:
+            try:
+                _end(call)
+            except BaseException:
+                _end(call)
+                raise
 
     return inner
 
 
+def _silently(function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
+    with np.errstate(all="ignore"):
+        return function(*args, **kwargs)
+
+
 def _after_fork() -> None:
     """In a forked child no other thread is running, whatever the parent's were doing."""
-    global _lock, _inside
+    global _lock, _before
     _lock = threading.Lock()
-    if _inside:
-        _inside = 0
+    _running.clear()
+    if _before is not None:
         _before.restore_original_limits()
+        _before = None
 
 
 if hasattr(os, "register_at_fork"):

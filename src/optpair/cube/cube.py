@@ -75,7 +75,7 @@ class Cube:
         X = self._with_levels(X, np.clip(level, 0.0, last))
         for start, stop in self.layout.groups:
             share = U[..., self.layout.owner[start]] * (stop - start)
-            _choose(X, start, stop, np.minimum(share.astype(int), stop - start - 1))
+            _choose(X, start, stop, np.asarray(np.minimum(share.astype(int), stop - start - 1)))
         return X
 
     def neighbours(self, X: Points) -> Num[np.ndarray, "*points K D"]:

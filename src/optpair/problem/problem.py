@@ -27,6 +27,7 @@ class Problem:
             )
         if not self.outcomes:
             raise ValueError("a problem needs at least one outcome")
+        object.__setattr__(self, "outcomes", dict(self.outcomes))
 
     @classmethod
     def single(cls, space: Space, direction: Direction) -> Problem:

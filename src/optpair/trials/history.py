@@ -1,4 +1,8 @@
-"""Histories: every trial of a search, in the user's units. A refused change changes nothing."""
+"""Histories: every trial of a search, in the user's units.
+
+A refused change changes nothing. Each change is one assignment to one dict, so that Ctrl-C, or a
+fork in another thread, finds the history as it was before or as it is after, never in between.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from jaxtyping import Float
@@ -22,28 +26,43 @@ Told = SupportsFloat | Mapping[str, SupportsFloat] | None
 """A value, or values by the names of their outcomes."""
 
 
+class Entry(NamedTuple):
+    """A trial, and the point of the cube that stands for it."""
+
+    trial: Trial
+    x: Float[np.ndarray, " D"]
+
+
 class History:
     """Every trial of a problem. A change that is refused leaves it as it was."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.space = problem, problem.space
-        self._trials: dict[int, Trial] = {}
-        self._points: dict[int, Float[np.ndarray, " D"]] = {}
+        self._entries: dict[int, Entry] = {}
         self._next = 0
 
     def __len__(self) -> int:
-        return len(self._trials)
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[Trial]:
-        return iter(list(self._trials.values()))  # as of now, whatever other threads add
+        return iter([entry.trial for entry in self._now()])
 
     def __getitem__(self, trial_id: int) -> Trial:
-        return self._trials[trial_id]
+        return self._entries[trial_id].trial
+
+    def _now(self) -> list[Entry]:
+        """What is there now, whatever other threads add meanwhile."""
+        return list(self._entries.values())
 
     @property
     def points(self) -> Mapping[int, Float[np.ndarray, " D"]]:
         """The points of the cube that stand for the trials, by id."""
-        return MappingProxyType(self._points)
+        return MappingProxyType({entry.trial.id: entry.x for entry in self._now()})
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next trial."""
+        return self._next
 
     def count(self, state: State) -> int:
         """How many trials are in a state."""
@@ -51,12 +70,18 @@ class History:
 
     def add(self, params: Mapping[str, Any]) -> Trial:
         """A new pending trial."""
+        return self._put(self._new(params))
+
+    def _new(self, params: Mapping[str, Any]) -> Entry:
+        """An entry with the next id, which is not in the history yet."""
         clean = Params(self.space.check(params))
-        trial = Trial(self._next, clean)
-        self._points[trial.id] = self.space.encode(clean)
-        self._trials[trial.id] = trial
-        self._next += 1
-        return trial
+        return Entry(Trial(self._next, clean), self.space.encode(clean))
+
+    def _put(self, entry: Entry) -> Trial:
+        """Let an entry take its place. An id is never used for two trials, whatever comes between."""
+        self._next = max(self._next, entry.trial.id + 1)
+        self._entries[entry.trial.id] = entry
+        return entry.trial
 
     def tell(
         self,
@@ -72,16 +97,16 @@ class History:
         """
         outcome = self._outcome(value, noise_var, failed)
         if isinstance(trial, Mapping):
-            trial = self._pending_at(trial) or self.add(trial)
-        told = replace(self.pending(trial), **outcome)
-        self._trials[told.id] = told
-        return told
+            entry = self._pending_at(trial) or self._new(trial)
+        else:
+            entry = self._entries[self.pending(trial).id]
+        return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
 
-    def _pending_at(self, params: Mapping[str, Any]) -> Trial | None:
+    def _pending_at(self, params: Mapping[str, Any]) -> Entry | None:
         """The first pending trial with these parameters."""
         x = self.space.encode(params)
-        out = (trial for trial in self if trial.state == "pending")
-        return next((trial for trial in out if np.array_equal(self._points[trial.id], x)), None)
+        out = (entry for entry in self._now() if entry.trial.state == "pending")
+        return next((entry for entry in out if np.array_equal(entry.x, x)), None)
 
     def revise(
         self,
@@ -96,13 +121,20 @@ class History:
         known = self.known(trial)
         if known.state == "pending":
             raise ValueError(f"trial {known.id} is pending: tell it, there is nothing to revise")
-        self._trials[known.id] = replace(known, **outcome)
-        return self._trials[known.id]
+        return self.put_back(replace(known, **outcome))
+
+    def put_back(self, trial: Trial) -> Trial:
+        """Let a trial that is known be as it is here, whatever came of it meanwhile."""
+        return self._put(self._entries[trial.id]._replace(trial=trial))
 
     def cancel(self, trial: Trial | int) -> None:
         """Forget a pending trial."""
-        gone = self.pending(trial)
-        del self._trials[gone.id], self._points[gone.id]
+        del self._entries[self.pending(trial).id]
+
+    def withdraw(self, trial_id: int) -> None:
+        """Forget the newest trial as if it had never been, id and all, if it is there."""
+        self._entries.pop(trial_id, None)
+        self._next = trial_id
 
     def pending(self, trial: Trial | int) -> Trial:
         """The pending trial that is meant, or an error that says why there is none."""
@@ -127,12 +159,13 @@ class History:
                 + _shown(trial)
             )
         trial_id = trial.id if isinstance(trial, Trial) else int(trial)
-        known = self._trials.get(trial_id)
-        if known is None:
+        entry = self._entries.get(trial_id)
+        if entry is None:
             raise ValueError(
                 f"trial {_shown(trial_id)} is unknown here: never asked, or cancelled; to add a "
                 "value all the same, tell its parameters: tell(trial.params, value)"
             )
+        known = entry.trial
         if isinstance(trial, Trial) and trial.params != known.params:
             raise ValueError(
                 f"trial {trial_id} with {dict(trial.params)} is of another optimizer: here it is "
@@ -149,7 +182,9 @@ class History:
 
     def data(self) -> Data:
         """The arrays that the engine sees, in the order of the trials' ids."""
-        return Data.of(self.problem, self, self._points)
+        entries = self._now()
+        points = {entry.trial.id: entry.x for entry in entries}
+        return Data.of(self.problem, [entry.trial for entry in entries], points)
 
     def measured(self) -> dict[str, int]:
         """How many trials have a value of each outcome."""
@@ -162,7 +197,7 @@ class History:
         if failed:
             if value is not None or noise_var is not None:
                 raise ValueError("a failed trial has no value: pass failed=True alone")
-            return {"state": "failed", "outcomes": MappingProxyType({})}
+            return {"state": "failed", "outcomes": {}}
         values, noises = self._by_name(value, "value"), self._by_name(noise_var, "noise_var")
         outcomes = {}
         for name, number in values.items():
@@ -171,7 +206,7 @@ class History:
             outcomes[name] = Measurement(check_value(number), known)
         if any(noise is not None for noise in noises.values()):
             raise ValueError(f"noise_var is given for {', '.join(noises)}, which has no value")
-        return {"state": "told", "outcomes": MappingProxyType(outcomes)}
+        return {"state": "told", "outcomes": outcomes}
 
     def _by_name(self, given: object, what: str) -> dict[str, Any]:
         """One number for the only outcome, or some by the names of their outcomes."""

@@ -34,9 +34,6 @@ class Measurement(NamedTuple):
     noise_var: float | None = None
 
 
-_NONE: Mapping[str, Measurement] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Trial:
     """One evaluation: its parameters, which are read-only, and what came of it."""
@@ -44,7 +41,10 @@ class Trial:
     id: int
     params: Mapping[str, Any]
     state: State = "pending"
-    outcomes: Mapping[str, Measurement] = field(default_factory=lambda: _NONE)
+    outcomes: Mapping[str, Measurement] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outcomes", MappingProxyType(dict(self.outcomes)))
 
     @property
     def value(self) -> float | None:

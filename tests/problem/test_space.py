@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optpair.space import Categorical, Float, Int, Space
+
+from optpair.problem.space import Categorical, Float, Int, Space
 
 LINES = [
     Float(0.0, 1.0),

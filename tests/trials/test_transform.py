@@ -1,8 +1,11 @@
+"""Raw values ↔ what the model sees."""
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from optpair.scaling import MOST_NOISE, Scaling
+
+from optpair.trials.transform import MOST_NOISE, Scaling
 
 RNG = np.random.default_rng(0)
 HEAVY = np.concatenate([RNG.normal(0.9, 0.03, 40), RNG.uniform(0.1, 0.7, 15)])
