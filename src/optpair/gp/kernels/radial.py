@@ -306,7 +306,7 @@ class RadialTarget:
     """
 
     covariance: RadialCovariance
-    rows: Num[np.ndarray, "M n D+2"]
+    rows: Num[np.ndarray, "M n columns"]
 
     def between(self, X: Points) -> RadialBetween:
         """cov(f(x), f(y)) = a h(r²)."""
