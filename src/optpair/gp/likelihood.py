@@ -54,8 +54,8 @@ class Likelihood:
         self._known = np.isfinite(sample.noise_var)
         self._noise_var = np.where(self._known, sample.noise_var, 0.0)
         n = len(sample.y)
-        rows, columns = np.triu_indices(n, 1)
-        self._pairs, self._diagonal = rows * n + columns, slice(None, None, n + 1)
+        self._upper = np.triu(np.ones((n, n), dtype=bool), 1).reshape(-1)
+        self._pairs, self._diagonal = np.flatnonzero(self._upper), slice(None, None, n + 1)
 
     def density(self, theta: Thetas, temper: float = 1.0) -> Densities:
         """log p(θ | y), up to a constant."""
@@ -79,7 +79,8 @@ class Likelihood:
         residuals = self._y - values["mean"]
         B, n = residuals.shape
         factors = np.zeros((B, n * n))
-        factors[:, self._pairs] = kernel.pairs
+        for matrix, pairs in zip(factors, kernel.pairs, strict=True):
+            matrix[self._upper] = pairs
         diagonals = factors[:, self._diagonal]  # a view
         diagonals[:] = kernel.diagonal[:, None] + np.where(
             self._known, self._noise_var, values["noise"]
@@ -105,7 +106,8 @@ class Likelihood:
             dsyr(-1.0, fit.weights[b], lower=1, a=inverse, overwrite_a=1)
         flat = fit.factors.reshape(B, n * n)
         flat[~fit.positive] = 0.0
-        by_pairs, by_diagonal = -flat[:, self._pairs], flat[:, self._diagonal] / -2
+        by_pairs, by_diagonal = flat.take(self._pairs, axis=1), flat[:, self._diagonal] / -2
+        by_pairs *= -1
         return fit.kernel.pull(by_pairs, np.sum(by_diagonal, axis=1)) | {
             "noise": np.sum(by_diagonal[:, ~self._known], axis=1, keepdims=True),
             "mean": np.sum(fit.weights, axis=1, keepdims=True),

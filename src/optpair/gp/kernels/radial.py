@@ -312,12 +312,15 @@ class RadialTarget:
         """cov(f(x), f(y)) = a h(r²)."""
         c = self.covariance
         Z = c.scaled(X)
+        h, bend = c.kernel.begin(self.squared_distances(Z), c.shaped(3))
+        return RadialBetween(self, Z, h * c.outputscale[:, None, None], bend)
+
+    def squared_distances(self, Z: Num[np.ndarray, "M q D"]) -> Num[np.ndarray, "M q n"]:
+        """r² from scaled points, never negative."""
         square = np.einsum("mqd,mqd->mq", Z, Z)[..., None]
         left = np.concatenate([Z, square, np.ones_like(square)], -1)
         r2 = left @ np.swapaxes(self.rows, 1, 2)
-        np.maximum(r2, 0, out=r2)
-        h, bend = c.kernel.begin(r2, c.shaped(3))
-        return RadialBetween(self, Z, h * c.outputscale[:, None, None], bend)
+        return np.maximum(r2, 0, out=r2)
 
     def of_sets(self, chosen: slice | np.ndarray) -> RadialTarget:
         """Of some of the sets."""
