@@ -1,4 +1,4 @@
-"""Imports point only along the data flow: a module may import what is to its left."""
+"""Imports point only along the data flow: a layer imports layers to its left."""
 
 from __future__ import annotations
 
@@ -8,91 +8,63 @@ from pathlib import Path
 import pytest
 
 import optpair
+from shell_cases import python
 
 ROOT = Path(optpair.__file__).parent
 
-FLOW = (
-    "default",
-    "stderr",
-    "programs",
-    "runtime",
-    "cube",
-    "space",
-    "history",
-    "scaling",
-    "gp",
-    "settings",
-    "effort",
-    "maximize",
-    "pairs",
-    "acquisition",
-    "failures",
-    "stages",
-    "engine",
-    "ahead",
-    "insight",
-    "files",
-    "saving",
-    "report",
-    "optimizer",
-    "search",
+FLOW: tuple[frozenset[str], ...] = tuple(
+    frozenset(layer.split())
+    for layer in (
+        "streams threads stderr",
+        "problem",
+        "trials",
+        "gp",
+        "cube",
+        "optima",
+        "acquisition",
+        "engine",
+        "persistence",
+        "report",
+        "optimizer",
+        "search",
+        "demo integrations",
+        "study studies exits",
+        "cli",
+    )
 )
-"""Left to right; a package counts as one."""
+"""Left to right; modules of one layer do not import each other."""
 
-SHELLS = {
-    "demo": set(FLOW),
-    "integrations": set(FLOW),
-    "study": {*FLOW, "integrations"},
-    "exits": set(),
-    "cli": {*FLOW, "demo", "study", "exits"},
-}
-"""What stands at the end of the flow, and what each may import, besides the public names."""
+LAYER = {name: place for place, names in enumerate(FLOW) for name in names}
 
-LAZY = {"demo", "study"}
+ALSO = {"exits": {"stderr"}}
+"""Modules that may import less than what is to their left."""
+
+LAZY = {"demo", "study", "studies"}
 """What only functions of the command line may import, so that it starts fast."""
 
-INSIDE = {
-    "report": {
-        "markup": set(),
-        "subject": set(),
-        "findings": {"subject"},
-        "words": {"markup", "subject", "findings"},
-        "axes": {"words"},
-        "frame": {"markup", "axes"},
-        "charts": {"markup", "subject", "findings", "words", "axes", "frame"},
-        "cloud": {"markup", "subject", "findings", "words", "axes", "frame"},
-        "page": {"markup", "subject", "findings", "words", "axes", "frame", "charts", "cloud"},
-    },
-    "gp": {
-        "kernels": set(),
-        "mixture": set(),
-        "derivatives": {"kernels"},
-        "priors": {"kernels"},
-        "posterior": {"kernels", "priors"},
-        "likelihood": {"kernels", "priors", "posterior"},
-        "inference": {"priors", "likelihood"},
-        "paths": {"kernels", "priors", "posterior"},
-    },
+SHELLS = {"demo", "integrations", "study", "studies", "cli"}
+"""What may use the public names."""
+
+INSIDE: dict[str, tuple[str, ...]] = {
+    "problem": ("defaults", "layout", "parameters", "outcomes", "space", "problem"),
+    "trials": ("estimate", "transform", "trial", "data", "history"),
+    "engine": ("settings", "budget", "model", "step", "answers", "session"),
+    "persistence": ("files", "documents"),
 }
-"""What a module of a package may import of its own package."""
+"""Modules of a layer, left to right, where there is such an order."""
 
-SHARED = {"base", "normal", "orthant", "truncation"}
-"""The modules of `acquisition` that its ideas, one a file, may import; in this order."""
-
+SHARED = {"acquisition": {"base", "special", "weights"}}
+"""What one idea per file may import of its own layer; the registry and `own` import all."""
 
 PUBLIC = "(public names)"
 """What `import optpair` stands for."""
 
 
-def allowed(name: str) -> set[str]:
-    """The modules that a module of this name may import besides itself."""
-    if name in SHELLS:
-        return SHELLS[name]
-    if name not in FLOW:
-        raise LookupError(
-            f"optpair.{name} has no place in the data flow; say where it belongs in {__file__}"
-        )
-    return set(FLOW[: FLOW.index(name)])
+def place(name: str) -> int:
+    """Where in the flow a layer is."""
+    if name not in LAYER:
+        raise LookupError(f"optpair.{name} has no place yet; give it one in {__file__}")
+    return LAYER[name]
 
 
 def imported(source: str, package: str) -> list[tuple[str, bool]]:
@@ -124,43 +96,39 @@ def imported(source: str, package: str) -> list[tuple[str, bool]]:
     return found
 
 
-def inside_allowed(package: str, name: str) -> set[str]:
-    """The modules of its own package that a module may import."""
-    if package == "acquisition":
-        order = ["normal", "orthant", "truncation", "base"]
-        return set(order[: order.index(name)]) if name in SHARED else set(SHARED)
-    modules = INSIDE.get(package)
-    if modules is None:
-        return set()
-    if name not in modules:
-        raise LookupError(f"optpair.{package}.{name} has no place yet; give it one in {__file__}")
-    return modules[name]
+def inside(own: str, module: str, target: str) -> bool:
+    """Whether a module may import another of its own layer."""
+    if module in ("__init__", target):
+        return True
+    if own in INSIDE:
+        order = INSIDE[own]
+        for name in (module, target):
+            if name not in order:
+                raise LookupError(f"optpair.{own}.{name} has no place; give it one in {__file__}")
+        return order.index(target) < order.index(module)
+    if own in SHARED and module not in ("registry", "own", "base", "weights", "special"):
+        return target in SHARED[own]
+    return True
 
 
 def violations(path: str, source: str) -> list[str]:
     """What a file, at its path under the package, imports and should not."""
     parts = Path(path).with_suffix("").parts
     if parts == ("__init__",):
-        return [
-            f"{path} imports {name}"
-            for name, top in imported(source, "optpair")
-            if top and name.split(".")[0] in SHELLS
-        ]
-    own = parts[0]
-    allowed(own)
-    folder = parts if parts[-1] == "__init__" else parts[:-1]
-    package = ".".join(["optpair", *(p for p in folder if p != "__init__")])
+        return [f"{path} imports {name}" for name, top in imported(source, "optpair") if top]
+    own, folder = parts[0], parts if parts[-1] == "__init__" else parts[:-1]
+    here, package = place(own), ".".join(["optpair", *(p for p in folder if p != "__init__")])
     bad = []
     for name, top in imported(source, package):
         first, *rest = name.split(".")
         if first == own:
-            checked = parts[-1] != "__init__" and (own in INSIDE or own == "acquisition")
-            if checked and rest and rest[0] not in inside_allowed(own, parts[1]) | {parts[1]}:
-                bad.append(f"{path} imports {name}")
-        elif first not in SHELLS and first not in FLOW:  # a name of optpair itself
-            if own not in SHELLS:
-                bad.append(f"{path} imports {name}")
-        elif first not in allowed(own) or (own == "cli" and first in LAZY and top):
+            allowed = not rest or len(parts) == 1 or inside(own, parts[1], rest[0])
+        elif first in LAYER:
+            allowed = LAYER[first] < here and first in ALSO.get(own, LAYER)
+            allowed = allowed and not (own == "cli" and first in LAZY and top)
+        else:  # a name of optpair itself
+            allowed = own in SHELLS
+        if not allowed:
             bad.append(f"{path} imports {name}")
     return bad
 
@@ -174,42 +142,45 @@ def test_imports_point_along_the_flow(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_every_module_has_a_place(path: str) -> None:
-    parts = Path(path).with_suffix("").parts
-    if parts != ("__init__",):
-        allowed(parts[0])
-        if parts[0] in INSIDE and parts[-1] != "__init__":
-            inside_allowed(parts[0], parts[1])
+def test_nothing_imports_jax(path: str) -> None:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    names = [alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
+    names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    assert [name for name in names if name.split(".")[0] in ("jax", "jaxlib")] == []
 
 
 def test_the_whole_package_is_looked_at() -> None:
-    assert {"gp/posterior.py", "acquisition/jes.py", "engine.py", "__init__.py"} <= set(FILES)
+    assert {"gp/posterior.py", "acquisition/jes.py", "engine/step.py", "__init__.py"} <= set(FILES)
 
 
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("space.py", "from optpair.engine import Engine"),
-        ("space.py", "from optpair import history"),
-        ("space.py", "import optpair.gp.kernels"),
-        ("space.py", "from .history import Trial"),
-        ("runtime.py", "from optpair.cube import Cube"),
-        ("gp/paths.py", "from optpair.pairs import OptimalPairs"),
-        ("gp/paths.py", "from ..pairs import OptimalPairs"),
-        ("gp/paths.py", "from optpair.gp.likelihood import Data"),
-        ("gp/kernels.py", "from optpair.gp import posterior"),
-        ("gp/kernels.py", "from . import posterior"),
-        ("gp/__init__.py", "from optpair.maximize import screen"),
+        ("streams.py", "from optpair.threads import engine_work"),
+        ("problem/space.py", "from optpair.engine.step import Engine"),
+        ("problem/space.py", "from optpair import trials"),
+        ("problem/space.py", "import optpair.gp.kernels"),
+        ("problem/space.py", "from optpair.problem.problem import Problem"),
+        ("problem/layout.py", "from .space import Space"),
+        ("trials/data.py", "from optpair.trials.history import History"),
+        ("trials/data.py", "from ..gp import priors"),
+        ("gp/paths.py", "from optpair.cube.cube import Cube"),
+        ("gp/__init__.py", "from optpair.cube.climb import maximise"),
+        ("cube/cube.py", "from optpair.optima.base import Optima"),
         ("acquisition/jes.py", "from optpair.acquisition.ei import logei"),
-        ("acquisition/normal.py", "from optpair.acquisition.truncation import exact_gain"),
-        ("acquisition/jes.py", "def late():\n    from optpair.engine import Engine"),
+        ("acquisition/jes.py", "def late():\n    from optpair.engine.step import Engine"),
+        ("engine/settings.py", "from optpair.engine.session import Session"),
+        ("engine/step.py", "from optpair import Optimizer"),
+        ("engine/step.py", "import optpair"),
+        ("engine/step.py", "from optpair.persistence import files"),
+        ("report/page.py", "from optpair.optimizer import Optimizer"),
+        ("optimizer.py", "from optpair.search import minimize"),
         ("optimizer.py", "from optpair.cli import app"),
+        ("integrations/optuna.py", "from optpair.study import worker"),
         ("study/worker.py", "import optpair.cli"),
-        ("study/worker.py", "from optpair import demo"),
+        ("exits.py", "from optpair.engine.settings import Settings"),
         ("cli.py", "from optpair import demo"),
-        ("engine.py", "from optpair import Optimizer"),
-        ("engine.py", "import optpair"),
-        ("__init__.py", "from optpair import study"),
+        ("__init__.py", "from optpair.optimizer import Optimizer"),
     ],
 )
 def test_a_violation_is_caught(path: str, source: str) -> None:
@@ -219,23 +190,42 @@ def test_a_violation_is_caught(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("engine.py", "from optpair.gp import paths as gp_paths\nimport optpair.cube"),
-        ("gp/paths.py", "from optpair.gp import kernels\nfrom optpair.runtime import pytree"),
+        ("engine/step.py", "from optpair.gp import paths as gp_paths\nimport optpair.cube"),
+        ("gp/paths.py", "from optpair.gp import kernels\nfrom optpair.streams import Stream"),
+        ("cube/cube.py", "from optpair.problem.layout import Layout"),
         ("acquisition/jes.py", "from optpair.acquisition.base import Acquisition"),
         ("acquisition/__init__.py", "from optpair.acquisition.jes import jes"),
         ("study/worker.py", "from optpair.study.config import load\nfrom optpair import Optimizer"),
         ("cli.py", "def run():\n    from optpair.study import commands"),
-        ("space.py", "import numpy\nfrom optpairs import engine"),
+        ("problem/space.py", "import numpy\nfrom optpairs import engine"),
     ],
 )
 def test_what_is_allowed_passes(path: str, source: str) -> None:
     assert violations(path, source) == []
 
 
-@pytest.mark.parametrize("path", ["reports.py", "gp/laplace.py", "studies/files.py"])
+@pytest.mark.parametrize("path", ["reports.py", "runtime/files.py", "engine/effort.py"])
 def test_an_unknown_module_is_noticed(path: str) -> None:
     with pytest.raises(LookupError, match="place"):
-        violations(path, "from optpair.gp import kernels")
+        violations(path, "from optpair.gp import kernels\nfrom optpair.engine import step")
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import optpair", {"numpy", "scipy", "jax", "rich", "optpair.engine"}),
+        (
+            "import optpair.problem.space, optpair.trials.history",
+            {"scipy", "jax", "optpair.engine", "optpair.gp", "threadpoolctl"},
+        ),
+        ("from optpair import Float, Space, Trial", {"scipy", "jax", "optpair.gp"}),
+        ("from optpair import Optimizer", {"jax", "optuna", "sklearn", "matplotlib", "typer"}),
+    ],
+)
+def test_imports_are_light(statement: str, absent: set[str]) -> None:
+    done = python(f"import sys\n{statement}\nprint(*sys.modules)")
+    assert done.stderr == ""
+    assert absent & set(done.stdout.split()) == set()
 
 
 def test_type_checkers_are_told_to_read_the_annotations() -> None:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -57,7 +56,7 @@ def test_the_result() -> None:
     lines = str(result).splitlines()
     assert lines[0] == "6 evaluations were made"
     assert lines[1:] == str(result.recommendation).splitlines()
-    assert repr(result) == str(result)
+    assert repr(result).startswith(f"Result(fun={result.fun:.5g}, x=")
 
 
 def test_minimising_f_is_maximising_minus_f() -> None:
@@ -80,7 +79,6 @@ def test_minimising_f_is_maximising_minus_f() -> None:
         np.float32("nan"),
         np.float16("inf"),
         np.array(np.nan),
-        jnp.asarray(jnp.nan),
         10**400,
         -1.7e308,
     ],

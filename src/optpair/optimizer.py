@@ -239,7 +239,7 @@ class Optimizer:
             return trial
         except BaseException:  # Ctrl-C on the way out
             if trial is not None:
-                self.cancel(trial)
+                self._take_back(trial)
             raise
 
     def _ask(self) -> Trial:
@@ -253,6 +253,15 @@ class Optimizer:
             self._history.withdraw(number)
             self._asked = asked
             raise
+
+    @_locked
+    def _take_back(self, trial: Trial) -> None:
+        """Undo an ask whose trial nobody got; where others came after it, only cancel that."""
+        if self._history.next_id == trial.id + 1:
+            self._history.withdraw(trial.id)
+            self._asked -= 1
+        else:
+            self._history.cancel(trial)
 
     @_locked
     def tell(

@@ -108,6 +108,7 @@ class Answers:
         """The values at some points."""
         return self.model.objective.estimate(X)
 
+    @engine_work
     def noise(self) -> Noise:
         """The noise of a value near the optimum, where the scaling compresses nothing."""
         objective = self.model.objective

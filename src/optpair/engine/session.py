@@ -122,9 +122,9 @@ def _control(given: object) -> Control | None:
 
 def make_inference(problem: Problem, given: object, settings: Settings) -> Inference:
     """How hyperparameters are found, from a name or from known values in the user's units."""
-    if given == "marginal":
+    if isinstance(given, str) and given == "marginal":
         return Marginal(settings.sets, settings.moves)
-    if given == "map":
+    if isinstance(given, str) and given == "map":
         return Mode()
     if not isinstance(given, Hyperparameters):
         raise ValueError(

@@ -190,7 +190,7 @@ class Engine:
                 more = self.inference.wider(wider.child(column), known.state, few, self.process)
             wide = None if more is None else self._posterior(more, sample, rows)
             models.append(OutcomeModel(known.scaling, posterior, wide))
-        worst = float(np.min(models[0].scaling.standardise(data.Y[:, 0]), initial=np.inf))
+        worst = float(np.min(models[0].scaling.standardise(data.outcome(0).y), initial=np.inf))
         model = Model(tuple(models), self._success(data, info), worst)
         info.jitter = max(info.jitter, model.jitter)
         return model

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optpair.settings import Settings
+
+from optpair.engine.settings import Settings
+from optpair.gp.kernels import Matern52
 
 COUNTS = [f.name for f in dataclasses.fields(Settings) if "int" in str(f.type)]
 
@@ -55,7 +57,7 @@ def test_types(name: str, value: Any) -> None:
 
 def test_kernels_are_listed() -> None:
     with pytest.raises(
-        ValueError, match="kernel must be one of rbf, matern52, mixed, not 'matern'"
+        ValueError, match="kernel must be one of rbf, matern52, mixed, or a Kernel, not 'matern'"
     ):
         Settings(kernel="matern")  # type: ignore[arg-type]
 
@@ -73,3 +75,8 @@ def test_numpy_numbers_become_plain() -> None:
 def test_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().sets = 3  # type: ignore[misc]
+
+
+def test_kernels_by_name_or_as_objects() -> None:
+    assert Settings(kernel="matern52") == Settings(kernel=Matern52()) == Settings()
+    assert Settings(kernel="rbf") != Settings()

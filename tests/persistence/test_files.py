@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from optpair import Optimizer, files
+from optpair import Optimizer
+from optpair.persistence import files
 from shell_cases import cheap, point
 
 fcntl: Any = pytest.importorskip("fcntl") if os.name != "nt" else None
@@ -176,7 +177,7 @@ def test_a_writer_that_hangs_is_not_waited_for_without_end(
 
 TELLER = """
 import sys
-from optpair.files import Copies
+from optpair.persistence.files import Copies
 path, first, copies = sys.argv[1], int(sys.argv[2]), Copies()
 for i in range(first, first + 100):
     while True:
@@ -203,7 +204,7 @@ def test_four_processes_that_save_in_turn_lose_nothing(tmp_path: Path) -> None:
 def test_what_killed_saves_left_is_swept(tmp_path: Path) -> None:
     path, optimizer = tmp_path / "run[1].json", cheap()
     code = (
-        "import os, signal, sys; from optpair import files\n"
+        "import os, signal, sys; from optpair.persistence import files\n"
         "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "files.write(sys.argv[1], 'half')"
     )
@@ -223,7 +224,7 @@ def test_what_killed_saves_left_is_swept(tmp_path: Path) -> None:
 def test_a_claim_of_a_killed_process_is_free(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     code = (
-        "import os, signal, sys; from optpair import files\n"
+        "import os, signal, sys; from optpair.persistence import files\n"
         "with files.claim(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", code, path]).returncode == -signal.SIGKILL

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from optpair import Optimizer, Settings, saving
-from optpair.engine import State
-from optpair.gp.inference import Chains
+from optpair import Optimizer, Settings
+from optpair.engine.model import OutcomeMemory
+from optpair.gp.inference.chains import Chains
 from optpair.gp.priors import PAPER, Gamma, Prior
+from optpair.trials.transform import Scaling
 from shell_cases import CHEAP, SPACE, cheap, filled, jes, point
 
 
@@ -26,9 +28,9 @@ def document() -> dict[str, Any]:
     optimizer.ask()
     optimizer.tell(point(4), failed=True)
     made: dict[str, Any] = json.loads(
-        json.dumps({"format": "optpair", "version": 1, **optimizer._to_json()})
+        json.dumps({"format": "optpair", "version": 2, **optimizer._to_json()})
     )
-    assert made["state"]["chains"] is not None
+    assert made["memory"]["value"]["state"]["position"] is not None
     return made
 
 
@@ -43,7 +45,7 @@ def load(tmp_path: Path, content: object) -> Optimizer:
 
 def test_the_document_itself_loads(tmp_path: Path, document: dict[str, Any]) -> None:
     again = load(tmp_path, document)
-    assert {"format": "optpair", "version": 1, **again._to_json()} == document
+    assert {"format": "optpair", "version": 2, **again._to_json()} == document
 
 
 @pytest.mark.parametrize(
@@ -57,9 +59,9 @@ def test_the_document_itself_loads(tmp_path: Path, document: dict[str, Any]) -> 
         b"{",
         b"not json",
         b"[" * 100_000,
-        b'{"format": "optpair", "version": 1, "seed": ' + b"9" * 5000 + b"}",
-        b'{"format": "optpair", "version": 1, "seed": NaN}',
-        b'{"format": "optpair", "version": 1, "seed": 1e999}',
+        b'{"format": "optpair", "version": 2, "seed": ' + b"9" * 5000 + b"}",
+        b'{"format": "optpair", "version": 2, "seed": NaN}',
+        b'{"format": "optpair", "version": 2, "seed": 1e999}',
     ],
     ids=range(11),
 )
@@ -74,9 +76,9 @@ def test_foreign_json(tmp_path: Path, content: object) -> None:
         load(tmp_path, json.dumps(content))
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None])
 def test_other_versions(tmp_path: Path, document: dict[str, Any], version: object) -> None:
-    with pytest.raises(ValueError, match=r"run\.json has version .* this release reads version 1"):
+    with pytest.raises(ValueError, match=rf"run\.json has version {version!r} of the format; this release reads version 2: load it"):
         load(tmp_path, {**document, "version": version})
 
 
@@ -92,14 +94,20 @@ def test_no_file(tmp_path: Path) -> None:
         Optimizer.load(tmp_path / "nowhere.json")
 
 
+def state(document: dict[str, Any]) -> dict[str, Any]:
+    """What is saved of the chains."""
+    found: dict[str, Any] = document["memory"]["value"]["state"]
+    return found
+
+
 Edit = Callable[[dict[str, Any]], object]
 EDITS: dict[str, Edit] = {
-    "value is NaN": lambda d: d["trials"][0].update(value=float("nan")),
-    "value is text": lambda d: d["trials"][0].update(value="1.0"),
-    "value is missing": lambda d: d["trials"][0].pop("value"),
-    "value of a pending trial": lambda d: d["trials"][4].update(value=1.0),
-    "value of a failed trial": lambda d: d["trials"][5].update(value=1.0),
-    "negative noise": lambda d: d["trials"][0].update(noise_var=-1.0),
+    "value is NaN": lambda d: d["trials"][0]["outcomes"]["value"].update(value=float("nan")),
+    "value is text": lambda d: d["trials"][0]["outcomes"]["value"].update(value="1.0"),
+    "value is missing": lambda d: d["trials"][0]["outcomes"]["value"].pop("value"),
+    "value of a pending trial": lambda d: d["trials"][4].update(outcomes=d["trials"][0]["outcomes"]),
+    "value of a failed trial": lambda d: d["trials"][5].update(outcomes=d["trials"][0]["outcomes"]),
+    "negative noise": lambda d: d["trials"][0]["outcomes"]["value"].update(noise_var=-1.0),
     "out of range": lambda d: d["trials"][0]["params"].update(x=2.0),
     "unknown parameter": lambda d: d["trials"][0]["params"].update(z=2.0),
     "unknown category": lambda d: d["trials"][0]["params"].update(c="z"),
@@ -111,9 +119,9 @@ EDITS: dict[str, Edit] = {
     "negative count": lambda d: d.update(asked=-1),
     "huge count": lambda d: d.update(asked=10**20),
     "negative seed": lambda d: d.update(seed=-1),
-    "no space": lambda d: d.pop("space"),
-    "another space": lambda d: d["space"]["parameters"].pop(),
-    "direction": lambda d: d.update(direction="up"),
+    "no space": lambda d: d["problem"].pop("space"),
+    "another space": lambda d: d["problem"]["space"]["parameters"].pop(),
+    "direction": lambda d: d["problem"]["outcomes"][0].update(direction="up"),
     "acquisition": lambda d: d.update(acquisition=["jes"]),
     "hyperparameters": lambda d: d.update(hyperparameters="best"),
     "unknown setting": lambda d: d["settings"].update(colour=1),
@@ -122,16 +130,20 @@ EDITS: dict[str, Edit] = {
     "unknown density": lambda d: d["settings"]["prior"]["noise"].update(density="Cauchy"),
     "text in a prior": lambda d: d["settings"]["prior"]["noise"].update(scale="1"),
     "mode without chains": lambda d: d.update(hyperparameters="map"),
-    "more told than there are": lambda d: d["state"].update(told=99),
-    "no scaling": lambda d: d["state"].update(scaling=None),
-    "zero scale": lambda d: d["state"]["scaling"].update(scale=0.0),
-    "no chains": lambda d: d["state"].update(chains=None),
-    "shape of theta": lambda d: d["state"]["theta"].pop(),
-    "ragged theta": lambda d: d["state"]["theta"][0].pop(),
-    "shape of recent": lambda d: d["state"]["chains"]["recent"][0].pop(),
-    "negative step size": lambda d: d["state"]["chains"].update(step_size=-1.0),
-    "null in a position": lambda d: d["state"]["chains"]["position"][0].__setitem__(0, None),
-    "a missing array": lambda d: d["state"]["chains"].pop("inverse_mass"),
+    "no outcomes": lambda d: d["problem"].update(outcomes=[]),
+    "a value of another outcome": lambda d: d["trials"][0].update(outcomes={"other": 1.0}),
+    "a memory of another outcome": lambda d: d.update(memory={"other": d["memory"]["value"]}),
+    "more told than there are": lambda d: d["memory"]["value"].update(told=99),
+    "no scaling": lambda d: d["memory"]["value"].update(scaling=None),
+    "zero scale": lambda d: d["memory"]["value"]["scaling"].update(scale=0.0),
+    "no chains": lambda d: d["memory"]["value"].update(state=None),
+    "shape of position": lambda d: state(d)["position"].pop(),
+    "ragged position": lambda d: state(d)["position"][0].pop(),
+    "shape of recent": lambda d: state(d)["recent"][0].pop(),
+    "negative step size": lambda d: state(d).update(step_size=-1.0),
+    "negative age": lambda d: state(d)["age"].__setitem__(0, -1),
+    "null in a position": lambda d: state(d)["position"][0].__setitem__(0, None),
+    "a missing array": lambda d: state(d).pop("inverse_mass"),
 }
 
 
@@ -175,11 +187,11 @@ def test_priors_and_known_hyperparameters(tmp_path: Path) -> None:
     for given in (settings, Settings(prior=PAPER)):
         Optimizer(SPACE, seed=2**200, settings=given).save(path)
         again = Optimizer.load(path)
-        assert again._engine.settings == given
+        assert again._session.settings == given
         assert again.seed == 2**200
     cheap().save(path)
     np.testing.assert_array_equal(
-        Optimizer.load(path)._engine.hyperparameters.lengthscale,
+        Optimizer.load(path)._session.hyperparameters.lengthscale,  # type: ignore[union-attr]
         CHEAP["hyperparameters"].lengthscale,
     )
 
@@ -195,19 +207,22 @@ def test_a_density_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
 
 
 def test_chains_that_the_data_rule_out(tmp_path: Path, document: dict[str, Any]) -> None:
-    chains = document["state"]["chains"]
-    chains["log_density"][1] = None
-    try:
-        state = load(tmp_path, document)._state
-    finally:
-        chains["log_density"][1] = 0.0
-    assert isinstance(state.chains, Chains)
-    assert np.asarray(state.chains.log_density)[1] == -np.inf
-    assert saving.state_to_json(state)["chains"]["log_density"][1] is None
+    edited = copy.deepcopy(document)
+    state(edited)["log_density"][1] = None
+    session = load(tmp_path, edited)._session
+    chains = session.memory["value"].state
+    assert isinstance(chains, Chains)
+    assert chains.log_density[1] == -np.inf
+    assert session.to_json()["value"]["state"]["log_density"][1] is None
 
 
-def test_a_broken_state_does_not_cost_the_history(tmp_path: Path) -> None:
-    optimizer = filled(jes(), [1.0, 2.0])
-    optimizer._state = State(2, None, np.full((3, 5), np.nan))
+def test_a_broken_memory_does_not_cost_the_history(tmp_path: Path) -> None:
+    optimizer = filled(jes(), [1.0, 2.0, 0.5])
+    optimizer.ask()
+    chains = optimizer._session.memory["value"].state
+    broken = replace(chains, position=np.full_like(chains.position, np.nan))
+    optimizer._session.memory = {"value": OutcomeMemory(3, Scaling(), broken)}
     optimizer.save(tmp_path / "run.json")
-    assert Optimizer.load(tmp_path / "run.json").trials == optimizer.trials
+    again = Optimizer.load(tmp_path / "run.json")
+    assert again.trials == optimizer.trials
+    assert again._session.memory == {}

@@ -1,0 +1,81 @@
+"""Steps: design, exploitation, acquisition; and that a stream and data say everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optpair.engine.session import DESIGN, SUGGEST, Session
+from optpair.engine.settings import Settings
+from optpair.engine.step import Info
+from optpair.problem.problem import Problem
+from optpair.trials.data import Data
+from optpair.trials.history import History
+from shell_cases import KNOWN, SPACE, TINY, objective, point
+
+PROBLEM = Problem.single(SPACE, "minimize")
+
+
+def session(**settings: Any) -> Session:
+    chosen = Settings(**{**TINY, **settings})
+    return Session(
+        PROBLEM, seed=0, acquisition="logei", hyperparameters=KNOWN, settings=chosen
+    )
+
+
+def data(count: int) -> Data:
+    history = History(PROBLEM)
+    for i in range(count):
+        history.tell(point(i), objective(point(i)))
+    return history.data()
+
+
+def step(made: Session, seen: Data, number: int) -> tuple[list[float], Info]:
+    own, design = made.stream(SUGGEST, number), made.stream(DESIGN, 0)
+    x, _, info = made.engine.suggest(own, {}, seen, number, design)
+    return x.tolist(), info
+
+
+def test_kinds_of_steps() -> None:
+    assert step(session(), data(2), 2)[1].kind == "design"
+    assert step(session(), data(3), 3)[1].kind == "acquire"
+    assert step(session(exploit=1.0), data(3), 3)[1].kind == "exploit"
+    assert step(session(initial=7), data(6), 6)[1].kind == "design"
+    info = step(session(), data(6), 6)[1]
+    assert info.value is not None
+    assert {"hyperparameters", "condition", "maximise"} <= set(info.seconds)
+
+
+def test_steps_are_functions_of_stream_and_data() -> None:
+    made, seen = session(), data(5)
+    first = step(made, seen, 5)[0]
+    step(made, seen, 6)
+    assert step(made, seen, 5)[0] == first
+    assert step(session(), data(5), 5)[0] == first
+    assert step(made, data(4), 5)[0] != first
+
+
+def test_exploitation_is_where_the_mean_is_best() -> None:
+    made, seen = session(exploit=1.0), data(6)
+    x = np.array(step(made, seen, 6)[0])
+    answers = made.answers(seen)
+    best = made.engine.cube.spread(np.random.default_rng(0).uniform(size=(4000, 2)))
+    assert answers.predict(x[None]).mean[0] >= answers.predict(best).mean.max() - 1e-3
+
+
+def test_what_is_exploited_already_is_not_asked_again() -> None:
+    made, seen = session(exploit=1.0), data(6)
+    x, info = step(made, seen, 6)
+    again, other = step(made, replace(seen, pending=np.array([x])), 7)
+    assert (info.kind, other.kind) == ("exploit", "acquire")
+    assert again != x
+
+
+@pytest.mark.parametrize("count", [3, 6])
+def test_points_are_legal(count: int) -> None:
+    for number in range(4):
+        x = np.array(step(session(), data(count), number)[0])
+        np.testing.assert_array_equal(SPACE.encode(SPACE.decode(x)), x)
