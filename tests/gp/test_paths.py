@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
-import jax
-import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
-from optpair.runtime import make_key
 
-from optpair.gp.paths import Paths, cos_sin, sample
-from optpair.gp.posterior import Hyperparameters, Posterior, condition, fit
+from gp_cases import KERNELS, KNOWN, D, N, X, Y, changed, slopes, textbook
+from optpair.gp import Hyperparameters, condition, sample_paths
+from optpair.gp.paths import BLOCK, cos_sin
 
-KERNELS = ("rbf", "matern52", "mixed")
-N, D, SIZE = 8, 2, 16
 RNG = np.random.default_rng(0)
-X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
 # Between the data, at a datum, at two points close together, in a corner.
 Q = np.concatenate([RNG.uniform(size=(3, D)), X[:1], [[0.5, 0.5], [0.5, 0.51], [1.0, 0.0]]])
-SETS, PATHS = 300, 16
-SHAPE = {"paths": PATHS, "features": 32}
-NOISES = np.array([np.nan, 0.5, np.nan, 0.02, np.nan, np.nan, 0.1, np.nan])
-
-both = jax.jit(cos_sin)
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
+SETS, PATHS, FEATURES = 300, 16, 32
 
 
 def hypers(noise: float = 0.05) -> Hyperparameters:
     """The same set many times: frequencies are drawn for each anew."""
     ones = np.ones(SETS)
     lengths = np.tile([[0.3, 0.6]], (SETS, 1))
-    return Hyperparameters(lengths, 2.0 * ones, noise * ones, 0.7 * ones, 0.4 * ones)
-
-
-@jax.jit
-def at(paths: Paths, points: jax.Array) -> jax.Array:
-    return paths.at(points)
-
-
-@jax.jit
-def own(paths: Paths, points: jax.Array) -> jax.Array:
-    return paths.own(points)
-
-
-def joint(posterior: Posterior, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior mean and covariance at points, under the first set, from K⁻¹ itself."""
-    noise = np.asarray(posterior.noise_var)[0]
-    everything = np.concatenate([np.asarray(posterior.X), points])
-    K = np.asarray(posterior.prior_covariance(jnp.asarray(everything), jnp.asarray(everything)))[0]
-    n = len(noise)
-    solved = np.linalg.solve(K[:n, :n] + np.diag(noise), K[:n, n:])
-    return 0.7 + solved.T @ (Y - 0.7), K[n:, n:] - K[n:, :n] @ solved
+    return Hyperparameters(lengths, 2.0 * ones, noise * ones, 0.7 * ones, rough=0.4 * ones)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -69,10 +32,10 @@ def test_paths_have_the_posteriors_mean_and_covariance(kernel: str) -> None:
     the errors of both the features and the draws, and 4.5 of its standard errors suffice (35
     comparisons).
     """
-    posterior = condition(hypers(), X, Y, kernel, NOISES)
-    drawn = sample(make_key(1), posterior, **SHAPE)
-    values = np.asarray(at(drawn, jnp.asarray(Q)))
-    mean, covariance = joint(posterior, Q)
+    posterior = condition(hypers(), X, Y, kernel, KNOWN)
+    values = sample_paths(posterior, PATHS, 1, features=FEATURES).at(Q)
+    noises = np.where(np.isnan(KNOWN), 0.05, KNOWN)
+    mean, covariance = textbook(kernel, 0, X, Y, noises, Q, hypers())
     centred = values - mean
 
     def check(each: np.ndarray, truth: np.ndarray) -> None:
@@ -84,115 +47,156 @@ def test_paths_have_the_posteriors_mean_and_covariance(kernel: str) -> None:
     check(np.mean(centred[..., i] * centred[..., j], 1), covariance[i, j])
 
 
+def test_paths_of_the_prior() -> None:
+    posterior = condition(hypers(), X[:0], Y[:0])
+    values = sample_paths(posterior, PATHS, 2, features=FEATURES).at(Q)
+    spread = ((values - 0.7) ** 2).mean(1)
+    assert np.all(np.abs(spread.mean(0) - 2.0) < 4.5 * spread.std(0) / np.sqrt(SETS))
+
+
 def test_paths_interpolate_as_the_noise_vanishes() -> None:
     gaps = []
     for noise in (1e-4, 1e-6, 1e-8):
-        drawn = sample(make_key(3), condition(hypers(noise), X, Y), **SHAPE)
-        gaps.append(np.max(np.abs(np.asarray(at(drawn, jnp.asarray(X))) - Y)))
+        drawn = sample_paths(condition(hypers(noise), X, Y), PATHS, 3, features=FEATURES)
+        gaps.append(np.max(np.abs(drawn.at(X) - Y)))
     # A path is within a few σ of each datum: the largest of 38,400 normals is below 6 σ.
     assert np.all(np.array(gaps) < 6 * np.array([1e-2, 1e-3, 1e-4]))
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
 
 
+def few(sets: int = 3) -> Hyperparameters:
+    return changed(hypers().some(slice(sets)), lengthscale=[[0.3, 0.6], [0.2, 0.2], [1.0, 0.4]])
+
+
 def test_own_points_are_the_same_as_shared_ones() -> None:
-    drawn = sample(make_key(4), condition(hypers(), X, Y), **SHAPE)
-    points = np.random.default_rng(5).uniform(size=(SETS, PATHS, 2, D))
-    got = np.asarray(own(drawn, jnp.asarray(points)))
-    for m, p in ((0, 0), (3, 7), (SETS - 1, PATHS - 1)):
-        shared = np.asarray(at(drawn, jnp.asarray(points[m, p])))
-        np.testing.assert_allclose(got[m, p], shared[m, p], rtol=1e-10, atol=1e-12)
-    assert np.std(got[:, :, 0]) > 0.1  # paths do differ
+    drawn = sample_paths(condition(few(), X, Y, "mixed"), PATHS, 4, features=FEATURES)
+    points = RNG.uniform(size=(3, 20, D))
+    path = RNG.integers(PATHS, size=(3, 20))
+    got, _ = drawn.own(points, path)
+    for m in range(3):
+        shared = drawn.at(points[m])[m]
+        np.testing.assert_allclose(got[m], shared[path[m], np.arange(20)], rtol=1e-10, atol=1e-12)
+    assert np.std(got) > 0.1  # paths do differ
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_slopes_of_paths(kernel: str) -> None:
+    # step²/6·f‴ + eps·f/step ≈ 1e-9 for length scales of 0.2; at a datum too.
+    drawn = sample_paths(condition(few(), X, Y, kernel), PATHS, 4, features=FEATURES)
+    path = np.arange(3 * len(Q)).reshape(3, len(Q)) % PATHS
+    _, exact = drawn.own(np.tile(Q, (3, 1, 1)), path)
+    numeric = slopes(lambda q: drawn.own(np.tile(q, (3, 1, 1)), path)[0], Q)
+    np.testing.assert_allclose(exact, numeric, rtol=1e-7, atol=1e-6)
+
+
+def test_blocks_of_points_change_nothing() -> None:
+    drawn = sample_paths(condition(few(), X, Y), 2, 4, features=FEATURES)
+    many = RNG.uniform(size=(BLOCK + 5, D))
+    whole = drawn.at(many)
+    np.testing.assert_allclose(whole[..., -5:], drawn.at(many[-5:]), rtol=1e-10, atol=1e-12)
+
+
+def test_some_of_the_sets() -> None:
+    drawn = sample_paths(condition(few(), X, Y, "mixed"), 2, 4, features=FEATURES)
+    for chosen in (slice(1, 3), np.array([2, 0])):
+        part = drawn.of_sets(chosen)
+        assert part.shape == (2, 2)
+        np.testing.assert_allclose(part.at(Q), drawn.at(Q)[chosen], rtol=1e-12)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e150])
-def test_rough_paths_are_the_same_in_other_units(unit: float) -> None:
+def test_single_precision_is_the_same_in_other_units(unit: float) -> None:
     """In units of √a and from 0, to single precision: also where f would not fit in it."""
-    known = hypers()
-    grown = Hyperparameters(
-        known.lengthscale, unit**2 * known.outputscale, unit**2 * known.noise, unit * known.mean
+    known = few()
+    grown = changed(
+        known,
+        outputscale=unit**2 * known.outputscale,
+        noise=unit**2 * known.noise,
+        mean=unit * known.mean,
     )
-    paths = sample(make_key(1), condition(grown, X, unit * Y), **SHAPE)
-    exact = (np.asarray(at(paths, jnp.asarray(Q))) / unit - 0.7) / np.sqrt(2.0)
-    rough = jax.jit(lambda p, q: p.rough().at(q))(paths, jnp.asarray(Q, jnp.float32))
-    assert rough.dtype == jnp.float32
+    paths = sample_paths(condition(grown, X, unit * Y), PATHS, 1, features=FEATURES)
+    exact = (paths.at(Q) / unit - 0.7) / np.sqrt(2.0)
+    rough = paths.single().at(Q.astype(np.float32))
+    assert rough.dtype == np.float32
     np.testing.assert_allclose(rough, exact, rtol=0, atol=1e-4)
-    each = jnp.broadcast_to(jnp.asarray(Q, jnp.float32), (SETS, PATHS, *Q.shape))
-    alone = jax.jit(lambda p, q: p.rough().own(q))(paths, each)
-    assert alone.dtype == jnp.float32
-    np.testing.assert_allclose(alone, exact, rtol=0, atol=1e-4)
+    path = np.tile(np.arange(len(Q)), (3, 1))
+    alone, slope = paths.single().own(np.tile(Q.astype(np.float32), (3, 1, 1)), path)
+    assert alone.dtype == slope.dtype == np.float32
+    np.testing.assert_allclose(alone, exact[:, np.arange(len(Q)), np.arange(len(Q))], atol=1e-4)
+    truth = paths.own(np.tile(Q, (3, 1, 1)), path)[1] / unit / np.sqrt(2.0)
+    np.testing.assert_allclose(slope, truth, rtol=0, atol=2e-3)
 
 
 def test_paths_of_a_set_share_their_frequencies_and_sets_do_not() -> None:
-    drawn = sample(make_key(4), condition(hypers(), X, Y), **SHAPE)
-    assert drawn.turns.shape == (SETS, 16, D)
-    assert drawn.cosine.shape == drawn.sine.shape == (SETS, PATHS, 16)
-    assert np.all(np.abs(np.asarray(drawn.turns[0] - drawn.turns[1])) > 0)
+    drawn = sample_paths(condition(hypers(), X, Y), PATHS, 4, features=FEATURES)
+    assert drawn.shape == (SETS, PATHS)
+    assert drawn.omega.shape == (SETS, FEATURES // 2, D)
+    assert drawn.cosine.shape == drawn.sine.shape == (SETS, PATHS, FEATURES // 2)
+    assert np.all(drawn.omega[0] != drawn.omega[1])
 
 
-def test_padding_does_not_change_what_is_drawn() -> None:
-    plain = condition(hypers(), X, Y, "matern52", NOISES)
-    wide = fit(hypers(), X, Y, NOISES, kernel="matern52", columns=(0, 1), size=SIZE)
-    wide = replace(wide, X=wide.X.at[N:].set(0.3), noise_var=wide.noise_var.at[:, N:].set(2.0))
-    drawn = [sample(make_key(6), p, **SHAPE) for p in (plain, wide)]
-    first, second = (np.asarray(at(paths, jnp.asarray(Q))) for paths in drawn)
-    np.testing.assert_allclose(first, second, rtol=1e-10, atol=1e-14)
-    other = sample(make_key(7), plain, **SHAPE)
-    assert np.abs(np.asarray(at(other, jnp.asarray(Q))) - first).max() > 0.1  # the key matters
+def test_the_seed_decides() -> None:
+    posterior = condition(few(), X, Y)
+    first, second, other = (sample_paths(posterior, 4, seed).at(Q) for seed in (6, 6, 7))
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(other - first).max() > 0.1
 
 
-def test_gradient_of_a_path() -> None:
-    # step²/6·f‴ + eps·f/step ≈ 1e-9 for length scales of 0.3; at a datum too.
-    drawn = sample(make_key(4), condition(hypers(), X, Y), **SHAPE)
-    step = np.finfo(float).eps ** (1 / 3)
-
-    @jax.jit
-    def slope(paths: Paths, points: jax.Array, direction: jax.Array) -> jax.Array:
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(paths.at, (points,), (tangent,))[1]
-
-    for direction in np.eye(D):
-        ends = [np.asarray(at(drawn, jnp.asarray(Q + s * step * direction))) for s in (1, -1)]
-        exact = slope(drawn, jnp.asarray(Q), jnp.asarray(direction))
-        np.testing.assert_allclose(exact, (ends[0] - ends[1]) / (2 * step), atol=1e-6)
+def test_a_new_observation_keeps_the_prior_part() -> None:
+    """The frequencies and weights of a path do not depend on how many observations there are."""
+    fewer, more = (sample_paths(condition(few(), X[:n], Y[:n]), 4, 6) for n in (N - 1, N))
+    np.testing.assert_array_equal(fewer.omega, more.omega)
+    np.testing.assert_array_equal(fewer.cosine, more.cosine)
 
 
-TURNS = np.concatenate(
+@pytest.mark.parametrize(("paths", "features"), [(0, 64), (4, 1)])
+def test_too_few_are_refused(paths: int, features: int) -> None:
+    message = f"paths must be at least 1 and features 2, not {paths} and {features}"
+    with pytest.raises(ValueError, match=message):
+        sample_paths(condition(few(), X, Y), paths, features=features)
+
+
+# --- the fast cosine ----------------------------------------------------------------------------
+
+ANGLES = np.concatenate(
     [
-        np.linspace(-2, 2, 4001),
-        np.random.default_rng(8).uniform(-1000, 1000, 4000),
-        [0.0, 0.25, 0.5, 0.75, 1.0, -0.5, 1e-300, 12345.5],
+        np.linspace(-15, 15, 4001),
+        np.random.default_rng(8).uniform(-1e4, 1e4, 8000),
+        np.pi * np.array([0.0, 0.25, 0.5, 0.75, 1.0, -0.5, 2.0, 1e-300]),
+        [1e4, -1e4],
     ]
 )
 
 
 def test_fast_cosine_and_sine() -> None:
-    # The reference reduces its own argument: 2π·(t − round t), exact to eps.
-    angle = 2 * np.pi * (TURNS - np.round(TURNS))
-    c, s = (np.asarray(v) for v in both(jnp.asarray(TURNS)))
-    np.testing.assert_allclose(c, np.cos(angle), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(s, np.sin(angle), rtol=0, atol=1e-12)
+    """NumPy's reduce their argument to the last digit, as a few of them checked by mpmath show."""
+    c, s = cos_sin(ANGLES)
+    np.testing.assert_allclose(c, np.cos(ANGLES), rtol=0, atol=2e-14)
+    np.testing.assert_allclose(s, np.sin(ANGLES), rtol=0, atol=2e-14)
+    with mpmath.workdps(40):
+        for i in (3, 4005, 7000, len(ANGLES) - 1):
+            assert c[i] == pytest.approx(float(mpmath.cos(mpmath.mpf(float(ANGLES[i])))), abs=2e-14)
 
 
 def test_fast_cosine_far_out() -> None:
-    t = np.array([1e6 + 0.1, -1e6 + 0.3, 999_999.875])
-    angle = 2 * np.pi * (t - np.round(t))
-    c, s = (np.asarray(v) for v in both(jnp.asarray(t)))
-    np.testing.assert_allclose(c, np.cos(angle), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(s, np.sin(angle), rtol=0, atol=1e-9)
+    angles = np.array([1e6 + 0.1, -1e6 + 0.3, 999_999.875])
+    c, s = cos_sin(angles)
+    np.testing.assert_allclose(c, np.cos(angles), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(s, np.sin(angles), rtol=0, atol=1e-9)
 
 
-def test_fast_cosine_in_single_precision() -> None:
-    t = np.linspace(-10, 10, 4001, dtype=np.float32)
-    c, s = both(jnp.asarray(t))
-    assert c.dtype == s.dtype == jnp.float32
-    angle = 2 * np.pi * t.astype(float)
-    np.testing.assert_allclose(c, np.cos(angle), rtol=0, atol=1e-5)
-    np.testing.assert_allclose(s, np.sin(angle), rtol=0, atol=1e-5)
+def test_fast_cosine_of_any_shape() -> None:
+    angles = RNG.uniform(-50, 50, (3, 5, 4001))
+    turned = np.swapaxes(angles, 0, 2)
+    for values in (angles, turned, angles[:, ::2], angles[:0]):
+        c, s = cos_sin(values)
+        np.testing.assert_allclose(c, np.cos(values), rtol=0, atol=2e-14)
+        np.testing.assert_allclose(s, np.sin(values), rtol=0, atol=2e-14)
 
 
-def test_slope_of_the_fast_cosine() -> None:
-    t = jnp.asarray(TURNS)
-    angle = 2 * np.pi * (TURNS - np.round(TURNS))
-    _, (dc, ds) = jax.jit(lambda t: jax.jvp(cos_sin, (t,), (jnp.ones_like(t),)))(t)
-    np.testing.assert_allclose(dc, -2 * np.pi * np.sin(angle), rtol=0, atol=1e-11)
-    np.testing.assert_allclose(ds, 2 * np.pi * np.cos(angle), rtol=0, atol=1e-11)
+def test_cosine_in_single_precision() -> None:
+    angles = np.linspace(-60, 60, 4001, dtype=np.float32)
+    c, s = cos_sin(angles)
+    assert c.dtype == s.dtype == np.float32
+    np.testing.assert_allclose(c, np.cos(angles.astype(float)), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(s, np.sin(angles.astype(float)), rtol=0, atol=1e-6)

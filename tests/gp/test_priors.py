@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from optpair.gp.priors import PAPER, Density, Gamma, LogNormal, LogUniform, Prior
+from optpair.gp.priors import PAPER, Density, Gamma, LogNormal, LogUniform, Normal, Prior
 
 GRID = np.linspace(-8.0, 6.0, 57)
 
@@ -95,3 +97,32 @@ def test_default_prior_is_the_documented_one() -> None:
     assert (prior.mean_scale, prior.noise_floor) == (0.5, 1e-6)
     assert PAPER.mean_scale == 0.0
     assert PAPER.lengthscale == Gamma(2.5, 5.0)
+
+
+def test_a_standard_normal() -> None:
+    grid = np.linspace(-3.0, 3.0, 7)
+    gaps = Normal().log_density(grid, 2) - stats.norm.logpdf(grid)
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-12)
+    np.testing.assert_array_equal(Normal().slope(grid, 2), -grid)
+    np.testing.assert_array_equal(Normal().start(grid, 2), grid)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LogNormal(0.0, 0.0), r"LogNormal.scale must be a finite number above zero, not 0"),
+        (lambda: LogNormal(np.nan, 1.0), r"LogNormal.loc must be a finite number, not nan"),
+        (lambda: Gamma(-1.0, 1.0), r"Gamma.shape must be a finite number above zero, not -1"),
+        (lambda: Gamma(1.0, True), r"Gamma.rate must be a finite number above zero, not True"),
+        (lambda: LogUniform(1.0, 1.0), r"low must be below high, not 1.0 and 1.0"),
+        (lambda: LogUniform(0.0, 1.0), r"LogUniform.low must be a finite number above zero"),
+        (lambda: LogUniform(0.1, 1.0, np.inf), r"LogUniform.edge must be a finite number above"),
+        (lambda: Prior(noise=0.1), r"noise must be a LogNormal, Gamma or LogUniform, not 0.1"),
+        (lambda: Prior(outputscale=Normal()), r"outputscale must be a LogNormal, Gamma or Log"),
+        (lambda: Prior(mean_scale=-0.1), r"Prior.mean_scale must be at least zero, not -0.1"),
+        (lambda: Prior(noise_floor=0.0), r"Prior.noise_floor must be a finite number above zero"),
+    ],
+)
+def test_what_is_no_prior_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -55,8 +55,11 @@ class Screening(NamedTuple):
     def points(
         self, region: Region, anchors: Num[np.ndarray, "A D"]
     ) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "N D"]]:
-        """Those near the anchors, and those that fill the space."""
+        """Those near the anchors, and those that fill the space.
+
+        Without anchors the first of those that fill the space is one.
+        """
         cube = region.cube
-        surrounding = near(self.scale, self.moves, cube, anchors)
         filling = space_filling(self.shift, cube, self.base)
+        surrounding = near(self.scale, self.moves, cube, anchors if len(anchors) else filling[:1])
         return region.clip(surrounding), region.clip(filling)

@@ -87,7 +87,8 @@ class Likelihood:
         )
         factors = factors.reshape(B, n, n)
         weights = np.zeros_like(residuals)
-        positive = np.isfinite(kernel.pairs.sum(axis=1) + kernel.diagonal)
+        sizes = np.sum(values["lengthscale"] ** -2, axis=1)  # infinite where one is zero
+        positive = np.isfinite(kernel.pairs.sum(axis=1) + kernel.diagonal + sizes)
         for b in np.flatnonzero(positive):
             factor, failed = dpotrf(factors[b].T, lower=1, clean=0, overwrite_a=1)
             positive[b] = not failed

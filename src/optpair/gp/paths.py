@@ -28,6 +28,8 @@ from optpair.threads import engine_work
 BLOCK = 256  # points looked at together: a set's features of them stay in cache
 NODES, CHUNK = 4096, 8192  # angles with known sine and cosine, in one turn; entries at a time
 _STEP = 2 * np.pi / NODES
+_STEP_HIGH = float(np.rint(_STEP * 2.0**38)) / 2.0**38  # 29 bits: exact times 23 bits of steps
+_STEP_LOW = (_STEP - _STEP_HIGH) + 2.4492935982947064e-16 / NODES  # with the rest of 2π
 _COS, _SIN = np.cos(np.arange(NODES) * _STEP), np.sin(np.arange(NODES) * _STEP)
 
 
@@ -44,7 +46,8 @@ def cos_sin(radians: Num[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     for i in range(0, flat.size, CHUNK):
         some = slice(i, i + CHUNK)
         steps = np.rint(flat[some] * (1 / _STEP))
-        rest = flat[some] - steps * _STEP
+        rest = flat[some] - steps * _STEP_HIGH
+        rest -= steps * _STEP_LOW
         index = steps.astype(np.int64) & (NODES - 1)
         c, s = _COS.take(index), _SIN.take(index)
         square = rest * rest
@@ -96,6 +99,7 @@ class Paths:
         own = {name: getattr(self, name)[chosen] for name in names}
         return replace(self, covariance=self.covariance.of_sets(chosen), **own)
 
+    @engine_work
     def at(self, X: Num[np.ndarray, "N D"]) -> Num[np.ndarray, "M P N"]:
         """Every path at the same points, a set and a block of points at a time."""
         M, P = self.shape

@@ -132,9 +132,12 @@ class Posterior:
         return self.mean[:, None, None] + self.residual - diagonal[:, None] * self.weights
 
     def best_data(self, count: int) -> Float[np.ndarray, "A D"]:
-        """The observed points of highest posterior mean, averaged over sets; repeated if few."""
+        """The observed points of highest posterior mean, averaged over sets; repeated if few.
+
+        Without data there are none.
+        """
         order = np.argsort(-self.means_at_data().mean((0, 1)), kind="stable")
-        return self.X[order[np.arange(count) % max(len(order), 1)]]
+        return self.X[np.resize(order, count if len(order) else 0)]
 
     @engine_work
     def predict(self, X: ArrayLike) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
@@ -261,7 +264,7 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
     for start in range(0, M if n else 0, block):
         some = slice(start, min(start + block, M))
         grams = covariance.of_sets(some).between(X, X).K
-        grams.reshape(len(grams), -1)[:, :: n + 1] = diagonal[some]
+        grams[:, np.arange(n), np.arange(n)] = diagonal[some]
         for m, K in enumerate(grams, start):
             inverse[m], jitter[m] = inverse_factor(K)
     residual = (y - hypers.mean[:, None])[:, None]

@@ -289,7 +289,7 @@ class Marginal:
         moves = self._moves(len(sample.y))
         if state is None:
             return Found(*cold_start(stream, self.sets, sample, process, moves))
-        chains = state
+        chains, mixing = state, None
         for i in range(min(new, CATCH_UP)):
             chains, mixing = refresh(stream.child(i), chains, sample, process, moves=moves)
         return Found(chains, mixing)
