@@ -41,8 +41,11 @@ WHOLE = {
     "botorch-lognei": "BoTorch log NEI",
     "botorch-jes": "BoTorch JES",
     "random": "random",
+    "lattice": "lattice",
     "sobol": "Sobol",
 }
+RETIRED = {"sobol": "lattice"}
+"""Methods of rows on file that the library has no more, and what has taken their place."""
 KIND_NAMES: Mapping[Kind, str] = {
     "inference": "log10 inference regret",
     "simple": "log10 simple regret",
@@ -164,6 +167,7 @@ def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
 def _place(method: str) -> tuple[int, str]:
     """Where a method stands among all, wherever it is in a file; unknown ones come last."""
     name = method.partition(":")[0]
+    name = RETIRED.get(name, name)
     return NAMES.index(name) if name in NAMES else len(NAMES), method
 
 
