@@ -181,6 +181,27 @@ def summary(
 
 
 @app.command()
+def compare(
+    old: Annotated[Path, typer.Argument(help="Rows to compare with.")],
+    new: Annotated[Path, typer.Argument(help="Rows of the same runs, say by another engine.")],
+    kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
+) -> None:
+    """Show what became better or worse between two files of rows, run by run, as Markdown."""
+    from optpair_bench.analysis import compare
+    from optpair_bench.running import experiments
+    from optpair_bench.running.rows import read
+
+    try:
+        for path in (old, new):
+            if not path.exists():
+                raise FileNotFoundError(f"there is no file {path}")
+        found = (read(old), read(new))
+        typer.echo(compare.markdown(*found, experiments.check_kind(kind)), nl=False)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
+@app.command()
 def figures(
     experiment: Annotated[
         str, typer.Argument(help="An experiment, together, approximation, or all.")

@@ -161,10 +161,10 @@ def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
     """The methods on file: the experiment's own in its order, then what users get, then others."""
     there = {row["method"] for row in rows}
     own = [method for method in experiment.methods if method in there]
-    return own + sorted(there.difference(own), key=_place)
+    return own + sorted(there.difference(own), key=place)
 
 
-def _place(method: str) -> tuple[int, str]:
+def place(method: str) -> tuple[int, str]:
     """Where a method stands among all, wherever it is in a file; unknown ones come last."""
     name = method.partition(":")[0]
     name = RETIRED.get(name, name)
