@@ -40,7 +40,7 @@ def test_refuses_nonsense(arguments: tuple[str, ...], message: str) -> None:
 
 
 def test_options_take_several_values() -> None:
-    several = ("--dims", "2", "4", "--methods", "sobol", "random", "--repetitions", "3", "--plan")
+    several = ("--dims", "2", "4", "--methods", "lattice", "random", "--repetitions", "3", "--plan")
     code, output = run("run", "gp", *several, "--out", "nowhere.jsonl")
     assert code == 0, output
     assert output.startswith("12 runs, 0 on file\n")
@@ -49,7 +49,7 @@ def test_options_take_several_values() -> None:
 
 def test_runs_resumes_and_shows(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    arguments = ("synthetic", "--methods", "random", "sobol", "--tasks", "branin@0.01")
+    arguments = ("synthetic", "--methods", "random", "lattice", "--tasks", "branin@0.01")
     for repetitions, rows in (("1", 2), ("2", 4)):
         code, output = run(
             *("run", *arguments, "--repetitions", repetitions),
@@ -71,3 +71,9 @@ def test_speed_refuses_an_unknown_method() -> None:
     code, output = run("speed", "--method", "guess")
     assert code == 1
     assert "method must be one of" in output
+
+
+def test_speed_has_one_table_per_command() -> None:
+    code, output = run("speed", "--cold", "--studies")
+    assert code == 2
+    assert "give one of --cold, --studies and --search" in output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,22 +14,23 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import optpair
 from optpair.engine.settings import Settings
+from optpair.gp import RBF
 from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments, rows, runner, runs
 from optpair_bench.running.runs import Run
 
 QUIET = Console(quiet=True)
-SOBOL = Run("synthetic", "branin@0.01", "sobol", 0, 6)
-# Shapes of test_speed, so that nothing is compiled twice.
+LATTICE = Run("synthetic", "branin@0.01", "lattice", 0, 6)
 SMALL = "logei:pairs=2,features=512,candidates=32,starts=1"
 
 
 def test_a_run_of_a_control_by_hand() -> None:
-    row = runs.run(SOBOL)
+    row = runs.run(LATTICE)
     task = tasks.make("branin@0.01", 0)
-    method = methods.Control(task, "sobol")
+    method = methods.Control(task, "lattice")
     X = np.vstack([task.initial(3), [method.ask() for _ in range(6)]])
     y = np.array([task.observe(x, i) for i, x in enumerate(X)])
     f = task.value(X)
@@ -42,7 +44,7 @@ def test_a_run_of_a_control_by_hand() -> None:
     assert row["recommends"] == "best observed"
     assert row["settings"] is None
     assert row["noise_var"] == 0.01
-    assert {"optpair", "jax", "python"} <= set(row["versions"])
+    assert {"optpair", "engine", "numpy", "python"} <= set(row["versions"])
 
 
 def test_a_run_of_the_library() -> None:
@@ -55,7 +57,7 @@ def test_a_run_of_the_library() -> None:
 
 def test_methods_of_a_repetition_begin_alike() -> None:
     first, second = (
-        runs.run(Run("synthetic", "branin@0.01", name, 3, 1)) for name in ("sobol", "random")
+        runs.run(Run("synthetic", "branin@0.01", name, 3, 1)) for name in ("lattice", "random")
     )
     for kind in ("inference", "simple", "observed"):
         assert first["checkpoints"][kind][0] == second["checkpoints"][kind][0]
@@ -68,7 +70,7 @@ def setting(experiment: str, task: str, method: str) -> tuple[str, Settings]:
 
 def test_the_paper_protocol() -> None:
     model, known = setting("gp", "gp4", "jes")
-    assert (model, known.kernel, known.pairs, known.exploit) == ("known", "rbf", 100, 0.0)
+    assert (model, known.kernel, known.pairs, known.exploit) == ("known", RBF(), 100, 0.0)
     assert known.initial == 5
     model, marginal = setting("synthetic", "hartmann6@0.01", "pes")
     assert (model, marginal.sets, marginal.pairs, marginal.exploit) == ("marginal", 20, 5, 0.0)
@@ -85,7 +87,7 @@ def test_the_paper_protocol() -> None:
 def test_the_default_method_has_the_default_settings() -> None:
     model, found = setting("gp", "gp2", "optpair")
     assert model == "marginal"
-    assert found == Settings(initial=3, ahead=False)
+    assert found == Settings(initial=3)
 
 
 @pytest.mark.parametrize("experiment", list(experiments.EXPERIMENTS))
@@ -106,7 +108,7 @@ def test_every_experiment_is_whole(experiment: str) -> None:
     [
         ("jess", "method must be one of optpair, jes"),
         ("jes:pears=3", "changes 'pears'"),
-        ("sobol:pairs=3", "no settings"),
+        ("lattice:pairs=3", "no settings"),
     ],
 )
 def test_nonsense_methods(text: str, message: str) -> None:
@@ -117,7 +119,7 @@ def test_nonsense_methods(text: str, message: str) -> None:
 def test_a_peer_begins_as_the_others_and_is_told_what_it_asked_for() -> None:
     pytest.importorskip("optuna")
     row = runs.run(Run("synthetic", "branin@0.01", "optuna-tpe", 0, 8))
-    ours = runs.run(Run("synthetic", "branin@0.01", "sobol", 0, 8))
+    ours = runs.run(Run("synthetic", "branin@0.01", "lattice", 0, 8))
     assert row["recommends"] == "best observed"
     assert "optuna" in row["versions"]
     first, last = (row["checkpoints"]["simple"][i] for i in (0, -1))
@@ -147,10 +149,14 @@ def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plans() -> None:
-    plan = runner.Plan("gp", dims=(2, 12), methods=("jes", "sobol", "jes"), repetitions=2)
+    plan = runner.Plan("gp", dims=(2, 12), methods=("jes", "lattice", "jes"), repetitions=2)
     found = [(r.task, r.method, r.seed, r.evaluations) for r in plan.runs()]
     assert len(found) == 8
-    assert found[:3] == [("gp2", "jes", 0, 100), ("gp2", "sobol", 0, 100), ("gp12", "jes", 0, 600)]
+    assert found[:3] == [
+        ("gp2", "jes", 0, 100),
+        ("gp2", "lattice", 0, 100),
+        ("gp12", "jes", 0, 600),
+    ]
     paper = runner.Plan("gp", methods=("jes",), paper=True).runs()
     assert sum(r.task == "gp12" for r in paper) == 250
     assert sum(r.task == "gp2" for r in paper) == 1000
@@ -164,9 +170,9 @@ def test_plans() -> None:
 
 def test_what_is_on_file_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "rows.jsonl"
-    first = runner.benchmark([SOBOL], out, console=QUIET)
+    first = runner.benchmark([LATTICE], out, console=QUIET)
     monkeypatch.setattr(runner, "_local", lambda workers: pytest.fail("a worker was started"))
-    assert runner.benchmark([SOBOL], out, console=QUIET) == first
+    assert runner.benchmark([LATTICE], out, console=QUIET) == first
     assert len(out.read_text().splitlines()) == 2  # one of them is what runs share
 
 
@@ -183,9 +189,33 @@ def test_rows_of_other_settings_or_engines_are_counted(tmp_path: Path) -> None:
         assert runner.benchmark([spec], file, console=QUIET).outdated == outdated
 
 
+def test_the_engine_s_digest_follows_its_code_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "optpair"
+    shutil.copytree(Path(optpair.__file__).parent, home, ignore=shutil.ignore_patterns("*.pyc"))
+    monkeypatch.setattr(optpair, "__file__", str(home / "__init__.py"))
+
+    def digest(change: str, text: str) -> str:
+        path = home / change
+        before = path.read_text(encoding="utf-8")
+        path.write_text(before + text, encoding="utf-8")
+        found = runs.engine.__wrapped__()
+        path.write_text(before, encoding="utf-8")
+        return found
+
+    same = runs.engine.__wrapped__()
+    assert digest("gp/posterior.py", "# a comment\n") == same
+    for shell in ("optimizer.py", "cli/app.py", "report/page.py", "studies/worker.py"):
+        assert digest(shell, "x = 1\n") == same
+    rooms = ("problem/space", "trials/data", "gp/kernels/radial", "cube/climb", "optima/single")
+    for part in ("streams", *rooms, "acquisition/special/normal", "engine/step"):
+        assert digest(f"{part}.py", "x = 1\n") != same
+
+
 def test_a_failing_run_fails_alone(tmp_path: Path) -> None:
-    bad = Run("synthetic", "nowhere", "sobol", 0, 2)
-    outcome = runner.benchmark([bad, SOBOL], tmp_path / "rows.jsonl", console=QUIET)
+    bad = Run("synthetic", "nowhere", "lattice", 0, 2)
+    outcome = runner.benchmark([bad, LATTICE], tmp_path / "rows.jsonl", console=QUIET)
     assert [row["task"] for row in outcome.rows] == ["branin@0.01"]
     assert "nowhere" in outcome.failed[bad.key]
 
@@ -193,7 +223,7 @@ def test_a_failing_run_fails_alone(tmp_path: Path) -> None:
 def test_two_runners_share_a_file_and_one_is_killed(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     command = [sys.executable, "-m", "optpair_bench.cli", "run", "synthetic", "--out", str(out)]
-    command += ["--methods", "sobol", "random", "--tasks", "branin@0.01"]
+    command += ["--methods", "lattice", "random", "--tasks", "branin@0.01"]
     command += ["--repetitions", "40", "--evaluations", "3"]
     one, two = (subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2))
     for _ in range(6000):
@@ -204,7 +234,7 @@ def test_two_runners_share_a_file_and_one_is_killed(tmp_path: Path) -> None:
     one.wait(10)
     assert 3 < len(rows.read(out)) < 80
     assert two.wait(120) == 0
-    plan = runner.Plan("synthetic", ("branin@0.01",), (), ("sobol", "random"), 40, 0, 3)
+    plan = runner.Plan("synthetic", ("branin@0.01",), (), ("lattice", "random"), 40, 0, 3)
     assert set(rows.read(out)) == {spec.key for spec in plan.runs()}
     # None twice, but for a line that the kill cut off; and what the runs of a method share.
     assert out.read_text().count("\n") <= 83
@@ -212,7 +242,7 @@ def test_two_runners_share_a_file_and_one_is_killed(tmp_path: Path) -> None:
 
 def test_a_cluster(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    specs = [Run("synthetic", "branin@0.01", "sobol", seed, 3) for seed in range(4)]
+    specs = [Run("synthetic", "branin@0.01", "lattice", seed, 3) for seed in range(4)]
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
@@ -226,7 +256,7 @@ def test_a_cluster(tmp_path: Path) -> None:
 def test_no_scheduler_there(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with pytest.raises(ValueError, match="no Dask scheduler answers"):
-        runner.benchmark([SOBOL], tmp_path / "r.jsonl", scheduler="nowhere://x", console=QUIET)
+        runner.benchmark([LATTICE], tmp_path / "r.jsonl", scheduler="nowhere://x", console=QUIET)
 
 
 def test_time_left_is_from_runs_like_those_to_come() -> None:

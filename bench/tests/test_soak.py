@@ -19,7 +19,7 @@ from optpair_bench.soak import value as branin
 
 
 def soak(*options: str) -> dict[str, Any]:
-    """`optpair bench soak`, in a process without JAX."""
+    """`optpair bench soak`, in a process of its own."""
     shown = subprocess.run(
         [sys.executable, "-W", "error", "-m", "optpair_bench.cli", "soak", *options],
         capture_output=True,

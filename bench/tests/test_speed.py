@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 
 import numpy as np
 import pytest
-from optpair.effort import padded_size
 from rich.console import Console
 
-from optpair.engine.settings import Settings
 from optpair_bench import tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import cores
 from optpair_bench.tasks import gp_sample
-from optpair_bench.timing import limits, report, speed
+from optpair_bench.timing import processes, report, speed
 
 
 def text(renderable: object) -> str:
@@ -51,7 +48,7 @@ def test_a_tiny_measurement() -> None:
     plan = speed.Plan(2, n=5, sets=1, pairs=2, candidates=32, repeats=2, paper=True)
     (timing,) = speed.warm([speed.ours(plan)])
     assert len(timing.seconds) == 2
-    assert {"condition", "pairs", "maximise"} <= set(timing.stages)
+    assert {"condition", "optima", "maximise"} <= set(timing.stages)
     assert sum(timing.stages.values()) <= 1.5 * timing.median
     assert "whole ask" in text(report.stage_table(timing))
 
@@ -62,21 +59,69 @@ def test_inputs_of_few_levels() -> None:
     assert set(np.unique(X * 3)) == {0.0, 1.0, 2.0, 3.0}
     study = speed.optimizer(plan, gp_sample(2), 5)
     assert all(x in range(4) for x in study.ask().params.values())
-    for setting in ({"paper": True}, {"study": 3}, {"paced": 3}):
-        with pytest.raises(ValueError, match="have no levels"):
-            speed.Plan(levels=4, **setting)
+    with pytest.raises(ValueError, match="has no levels, and 4 were given"):
+        speed.Plan(levels=4, paper=True)
 
 
-def test_every_ask_of_a_paced_study() -> None:
-    plan = speed.Plan(2, paced=2, pace=0.2)
-    begin = time.perf_counter()
-    seconds = speed.paced(plan)
-    assert len(seconds) == 2
-    assert 0 < sum(seconds) < time.perf_counter() - begin - 2 * plan.pace
-    with pytest.raises(ValueError, match="at least two evaluations"):
-        speed.Plan(paced=1)
-    shown = report.paced_line(plan, [0.7, 0.1, 0.3, 0.2])
-    assert "first ask 0.70 s; later ones 0.200 s in the median, 0.30 s at most" in shown
+def test_a_new_process_is_timed_from_its_start() -> None:
+    found = processes.in_new_process(processes._COLD, {"dimensions": 2, "n": 5, "method": "mes"})
+    assert 0 < found["first ask"] < found["in all"]
+    assert 0 < found["imports"] < found["in all"]
+    assert found["imports"] + found["first ask"] <= found["in all"]
+    assert 40 < found["peak MB"] < 400
+    with pytest.raises(OSError, match=r"the new process failed: .*broken"):
+        processes.in_new_process("raise ValueError('broken')", {})
+
+
+def test_memory_is_counted_in_a_process_of_its_own() -> None:
+    held = np.ones(60_000_000)  # 480 MB, which a forked child would share
+    plan = speed.Plan(2, n=5, sets=1, pairs=2, candidates=32)
+    assert 60 < processes.memory(plan, "optpair jes-peak") < 400
+    assert processes.peak() > held.nbytes / 2**20
+
+
+def test_the_slowest_ask_is_beside_its_neighbours() -> None:
+    seconds = [0.01] * 20 + [0.1] * 10 + [0.9] + [0.2] * 9
+    found = processes.Long(2, seconds, 100.0)
+    assert found.slowest == 30
+    assert found.near == pytest.approx(0.1)  # ten of 0.1 and nine of 0.2
+    assert processes.Long(2, [0.5, 0.1, 0.3], 1.0).near == pytest.approx(0.2)
+    shown = text(report.long_table([found]))
+    for cell in ("2-D, 40 trials", "0.900", "30", "9.0"):
+        assert cell in shown
+    with pytest.raises(ValueError, match="at least 2 evaluations, not 1"):
+        processes.long(speed.Plan(2), 1)
+
+
+def test_every_ask_of_a_search() -> None:
+    found = processes.long(speed.Plan(2), 5)
+    assert len(found.seconds) == 5
+    assert found.slowest >= 3  # asks of the initial design need no model
+    assert all(second > 0 for second in found.seconds)
+
+
+def test_whole_searches_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def fake(script: str, given: dict[str, int]) -> dict[str, float]:
+        name = processes.OPTUNA if script == processes._OPTUNA_SEARCH else processes.OURS
+        calls.append(name)
+        late = 9.0 if len(calls) == 1 else 0.0  # the first of three rounds
+        return {"seconds": late + (4.0 if name == processes.OPTUNA else 2.0), "peak MB": 80.0}
+
+    monkeypatch.setattr(processes, "in_new_process", fake)
+    found = processes.whole(6, 100, with_peers=True)
+    assert calls == [processes.OURS, processes.OPTUNA] * 3
+    assert found.seconds == {processes.OURS: 2.0, processes.OPTUNA: 4.0}
+    shown = text(report.search_table([found]))
+    assert "6-D, 100 evaluations" in shown
+    assert "2.0" in next(line for line in shown.splitlines() if "GPSampler" in line)
+
+
+def test_a_whole_search_of_the_library() -> None:
+    given = {"dimensions": 2, "evaluations": 4}
+    found = processes.in_new_process(processes._SEARCH, given)
+    assert 0 < found["seconds"] < 120
 
 
 def test_everyone_has_a_turn() -> None:
@@ -108,9 +153,10 @@ def test_ratios_are_to_the_first_line() -> None:
         speed.Timing("optpair jes", 6, [0.1, 0.2, 0.3]),
         speed.Timing("other", 6, [1.0]),
     ]
-    shown = text(report.ask_table(speed.Plan(paper=True), timings))
+    shown = text(report.ask_table(speed.Plan(paper=True), timings, [90.0, 400.0]))
     lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "│" in line}
     assert "5.0" in lines["other"]
+    assert "400" in lines["other"]
     assert "7.8" in lines["the paper's Table 1, on its authors' machine: jes"]  # 1.56 / 0.2
 
 
@@ -123,7 +169,7 @@ def test_methods_stand_beside_each_other() -> None:
     assert "4-D, n = 50" in shown
     for cell in ("0.500 ± 0.000 (1.00)", "0.400 ± 0.000 (0.80)", "1.000 ± 0.000 (2.00)"):
         assert cell in shown
-    assert "69.1" in text(report.ask_table(plan, timings))  # Table 1's PES, 34.53 / 0.5
+    assert "69.1" in text(report.ask_table(plan, timings, [90.0] * 3))  # Table 1's PES, 34.53 / 0.5
     with pytest.raises(ValueError, match="method must be one of jes"):
         speed.Plan(beside=("ei", "pess"))
 
@@ -165,32 +211,3 @@ def test_fewer_cores_run_the_same_command_again() -> None:
 def test_more_cores_than_there_are() -> None:
     with pytest.raises(ValueError, match="cores are available"):
         cores.rerun(10_000)
-
-
-def test_limits_count_every_stage_and_grow_with_the_work() -> None:
-    rates = limits.Rates(product=1e-11, factor=1e-10, kernel=1e-9, feature=2e-9, gain=2e-8)
-    small, large = (limits.stages(Settings(), "jes", 6, n, rates, rates) for n in (100, 200))
-    assert set(small) == {"hyperparameters", "condition", "pairs", "maximise"}
-    assert all(0 < small[name] < large[name] for name in small)
-    # Factorisations are cubic, kernels square: 200 rows against 100.
-    assert 4 < large["condition"] / small["condition"] < 8
-    assert 0 < limits.screening(Settings(), "jes", 6, 100, rates) < small["maximise"]
-    twice = limits.stages(Settings(moves=6), "jes", 6, 100, rates, rates)
-    assert small["hyperparameters"] < twice["hyperparameters"] < 2 * small["hyperparameters"]
-    # A known slope costs a row of products each, and changes nothing but the maximiser's work.
-    peak = limits.stages(Settings(), "jes-peak", 6, 100, rates, rates)
-    assert {name for name in small if peak[name] != small[name]} == {"maximise"}
-    rows, points = padded_size(100, 6), limits.candidates(Settings())
-    more = limits.screening(Settings(), "jes-peak", 6, 100, rates)
-    more -= limits.screening(Settings(), "jes", 6, 100, rates)
-    each = (rows * 6 + 7**2 - 1) * rates.product
-    assert more == pytest.approx(points * Settings().sets * Settings().pairs * each)
-    shown = text(report.stage_table(speed.Timing("optpair jes", 6, [0.1], {"pairs": 0.05}), small))
-    assert "limit" in shown
-    assert "whole ask" in shown
-
-
-def test_rates_are_those_of_a_computer() -> None:
-    rates, single = limits.measure(32, 2), limits.measure(32, 2, "float32")
-    for rate in (*vars(rates).values(), *vars(single).values()):
-        assert 1e-13 < rate < 1e-6

@@ -55,7 +55,7 @@ def run(
     dims: Annotated[list[int], typer.Option(help="Only tasks of these dimensions.")] = [],  # noqa: B006
     methods: Annotated[
         list[str],
-        typer.Option(help="Instead of the paper's: jes, jes:pairs=20, optpair, sobol, optuna-gp …"),
+        typer.Option(help="Not the paper's: jes, jes:pairs=20, optpair, random, optuna-gp …"),
     ] = [],  # noqa: B006
     repetitions: Annotated[
         int | None, typer.Option(min=1, help="Seeds; by default what two cores can bear.")
@@ -181,6 +181,27 @@ def summary(
 
 
 @app.command()
+def compare(
+    old: Annotated[Path, typer.Argument(help="Rows to compare with.")],
+    new: Annotated[Path, typer.Argument(help="Rows of the same runs, say by another engine.")],
+    kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
+) -> None:
+    """Show what became better or worse between two files of rows, run by run, as Markdown."""
+    from optpair_bench.analysis import compare
+    from optpair_bench.running import experiments
+    from optpair_bench.running.rows import read
+
+    try:
+        for path in (old, new):
+            if not path.exists():
+                raise FileNotFoundError(f"there is no file {path}")
+        found = (read(old), read(new))
+        typer.echo(compare.markdown(*found, experiments.check_kind(kind)), nl=False)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
+@app.command()
 def figures(
     experiment: Annotated[
         str, typer.Argument(help="An experiment, together, approximation, or all.")
@@ -236,27 +257,31 @@ def speed(
     peers: Annotated[
         bool, typer.Option("--peers", help="Optuna and BoTorch beside it (see `make peers`).")
     ] = False,
-    cold: Annotated[bool, typer.Option(help="Also time the first ask of a new process.")] = True,
-    study: Annotated[
-        int, typer.Option(min=0, help="Also time whole studies of so many instant evaluations.")
-    ] = 0,
-    paced: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Also time the asks of a study of so many evaluations of a second."
-        ),
-    ] = 0,
     levels: Annotated[
         int | None, typer.Option(min=2, help="Inputs are whole numbers of so many levels.")
     ] = None,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Instead: new processes up to their first ask.")
+    ] = False,
+    studies: Annotated[
+        bool, typer.Option("--studies", help="Instead: whole searches, 6-D of 100 and 2-D of 15.")
+    ] = False,
+    search: Annotated[
+        int, typer.Option(min=0, help="Instead: the slowest ask of a search of so many trials.")
+    ] = 0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Cores for everything; all by default.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers here.")] = None,
 ) -> None:
-    """Seconds an ask, warm and cold, stage by stage, and beside other libraries."""
+    """Seconds per ask: warm, stage by stage, and beside other libraries.
+
+    Or, instead, cold starts, whole searches, or every ask of a long search.
+    """
     from optpair_bench.running import cores
 
+    if [cold, studies, search > 0].count(True) > 1:
+        fail("give one of --cold, --studies and --search: each is a table of its own", USAGE)
     try:
         if threads is not None and not cores.limited(threads):
             raise typer.Exit(cores.rerun(threads))
@@ -271,13 +296,17 @@ def speed(
             repeats=repeats,
             paper=paper,
             peers=peers,
-            cold=cold,
-            study=study,
-            paced=paced,
             levels=levels,
         )
         plans = [replace(plan, dimensions=i, n=j) for i in d for j in n]
-        report.main(plans, json)
+        if cold:
+            report.cold(plans, json)
+        elif studies:
+            report.searches(json, wanted=peers)
+        elif search:
+            report.long([replace(plan, dimensions=i) for i in d], search, json)
+        else:
+            report.warm(plans, json)
     except (OSError, ValueError) as error:
         fail(str(error))
 
@@ -332,8 +361,8 @@ def luck(
 
 @app.command()
 def soak(
-    sampler: Annotated[str, typer.Option(help="sobol, random, or an acquisition function.")] = (
-        "sobol"
+    sampler: Annotated[str, typer.Option(help="lattice, random, or an acquisition function.")] = (
+        "lattice"
     ),
     storage: Annotated[
         str | None, typer.Option(help="A storage's URL; an SQLite file in --folder by default.")

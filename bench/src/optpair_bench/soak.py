@@ -1,8 +1,7 @@
 """Soak test: kill workers of a study at random, again and again, and look for anything lost.
 
 Workers are forked from a server that has the slow imports behind it, so that a new one works
-within a moment. Nothing here needs JAX, unless the study's sampler does: the server then imports
-it, and each worker starts it.
+within a moment.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.studies import config, trials
-from optpair.studies.commands import has_engine
+from optpair.studies import config, lifecycle
 from optpair.studies.objective import Outcome
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_study
@@ -32,8 +30,14 @@ from optpair.studies.worker import Stop, work
 ENDLESS = 10**6
 EARLY = 0.1
 CLUMPED = 0.05
-PRELOADED = ["__main__", "optpair_bench.soak", "scipy.stats", "sqlalchemy.orm", "alembic.command"]
-ENGINE = "optpair.integrations.optuna"
+PRELOADED = [
+    "__main__",
+    "optpair_bench.soak",
+    "optpair.integrations.optuna",
+    "scipy.stats",
+    "sqlalchemy.orm",
+    "alembic.command",
+]
 SECONDS = "OPTPAIR_SOAK_SECONDS"
 BEGUN = "OPTPAIR_SOAK_BEGUN"
 
@@ -63,7 +67,7 @@ class Plan:
 
     folder: Path
     storage: str
-    sampler: str = "sobol"
+    sampler: str = "lattice"
     workers: int = 4
     kills: int = 50
     evaluations: int = 20
@@ -101,7 +105,7 @@ def soak(plan: Plan) -> dict[str, Any]:
     file = _file(plan)
     study = open_study(file, make_sampler(file))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, *[ENGINE] * has_engine(file)])
+    context.set_forkserver_preload(PRELOADED)
     begun, log = plan.folder / "begun.txt", plan.folder / "told.txt"
     for empty in (begun, log):
         empty.write_text("", encoding="utf-8")
@@ -129,7 +133,7 @@ def soak(plan: Plan) -> dict[str, Any]:
         running.append(start(ENDLESS))
     for process, _ in running:
         kill(process)
-    after = trials.ended(trials.count(study.get_trials(deepcopy=False)))
+    after = lifecycle.ended(lifecycle.count(study.get_trials(deepcopy=False)))
     running = [start(after + plan.evaluations) for _ in range(plan.workers)]
     for process, _ in running:
         process.join()
@@ -155,7 +159,7 @@ def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
     points = [tuple(sorted(t.params.items())) for t in whole.values()]
     late = [n for n, v in said if n not in told and v in values]
     return {
-        "counts": dict(trials.count(found)),
+        "counts": dict(lifecycle.count(found)),
         "told": len(told),
         "said": len(said),
         "lost": [n for n, v in said if n not in late and (n not in told or told[n].value != v)],
@@ -221,9 +225,9 @@ def _worker(file: config.StudyFile, evaluations: int, log: Path, blind: bool, re
     """One worker, which writes down what it has told after it was told."""
     file = dataclasses.replace(file, evaluations=evaluations)
     if blind:
-        from optpair.integrations import optuna as integration
+        from optpair.integrations.optuna import sampler
 
-        integration._Desk.pending = lambda *args, **kwargs: []  # type: ignore[method-assign]
+        sampler._OUT = ()  # type: ignore[assignment]
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
 
     def told(number: int, outcome: Outcome) -> None:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import pyplot as plt
 
-from optpair import files
 from optpair.optimizer import Optimizer
+from optpair.persistence import files
 from optpair_bench import methods, tasks
 from optpair_bench.figures.style import BLUE, GOLD
 from optpair_bench.tasks.functions import spread

@@ -41,8 +41,11 @@ WHOLE = {
     "botorch-lognei": "BoTorch log NEI",
     "botorch-jes": "BoTorch JES",
     "random": "random",
+    "lattice": "lattice",
     "sobol": "Sobol",
 }
+RETIRED = {"sobol": "lattice"}
+"""Methods of rows on file that the library has no more, and what has taken their place."""
 KIND_NAMES: Mapping[Kind, str] = {
     "inference": "log10 inference regret",
     "simple": "log10 simple regret",
@@ -158,12 +161,13 @@ def methods_of(rows: Iterable[Row], experiment: Experiment) -> list[str]:
     """The methods on file: the experiment's own in its order, then what users get, then others."""
     there = {row["method"] for row in rows}
     own = [method for method in experiment.methods if method in there]
-    return own + sorted(there.difference(own), key=_place)
+    return own + sorted(there.difference(own), key=place)
 
 
-def _place(method: str) -> tuple[int, str]:
+def place(method: str) -> tuple[int, str]:
     """Where a method stands among all, wherever it is in a file; unknown ones come last."""
     name = method.partition(":")[0]
+    name = RETIRED.get(name, name)
     return NAMES.index(name) if name in NAMES else len(NAMES), method
 
 

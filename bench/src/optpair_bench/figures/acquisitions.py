@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from optpair.maximize import sobol
-from optpair.runtime import double, make_key, to_numpy
 
 from optpair.acquisition import REGISTRY, Context
-from optpair.cube import Cube
-from optpair.gp.paths import Paths
+from optpair.cube.cube import Cube
+from optpair.cube.lattice import lattice
+from optpair.streams import Stream
 from optpair_bench.figures.belief import PAIRS, SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 
@@ -42,14 +39,11 @@ def landscape(
     names: tuple[str, ...], grid: Float[np.ndarray, " q"]
 ) -> dict[str, Float[np.ndarray, " q"]]:
     """The values of each acquisition function under that belief."""
-    posterior, paths, stars = belief()
-    cube = Cube.box(1)
-    points = jnp.asarray(sobol(1, 512))
-    context = Context(posterior, cube, points, make_key(4), paths, stars)
-    return {name: jax.jit(REGISTRY[name].build)(context)(grid[:, None]) for name in names}
+    posterior, paths, optima = belief()
+    context = Context((posterior,), Cube.box(1), lattice(1, 512), Stream.of(4), (paths,), optima)
+    return {name: REGISTRY[name].build(context)(grid[:, None]) for name in names}
 
 
-@double
 def acquisitions(out: Path, points: int = 801) -> dict[str, float]:
     """Draw the belief and every acquisition function; returns where each would look next."""
     grid = np.linspace(0.0, 1.0, points)
@@ -74,18 +68,17 @@ def acquisitions(out: Path, points: int = 801) -> dict[str, float]:
 
 
 def _draw_belief(axis: Axes, grid: Float[np.ndarray, " q"]) -> None:
-    posterior, paths, stars = belief()
+    posterior, paths, optima = belief()
     means, variances = posterior.predict(grid[:, None])
     mean, sd = means[0], np.sqrt(variances[0])
-    drawn = np.asarray(jax.jit(Paths.at)(paths, jnp.asarray(grid[:, None])))[0, :SHOWN]
-    stars = to_numpy(stars)
+    drawn = paths.at(grid[:, None])[0, :SHOWN]
     axis.fill_between(grid, mean - 2 * sd, mean + 2 * sd, color=GREY, alpha=0.18, linewidth=0)
     axis.plot(grid, drawn.T, color=BLUE, linewidth=0.6, alpha=0.45)
     axis.plot(grid, mean, color="black", linewidth=1.6, label="posterior mean, ± 2 s.d.")
     axis.plot([], [], color=BLUE, linewidth=0.8, label=f"{SHOWN} of {PAIRS} sample paths")
     axis.scatter(
-        stars.x[0, :, 0],
-        stars.f[0],
+        optima.star[0, :, 0],
+        optima.best[0],
         s=11,
         color=BLUE,
         alpha=0.45,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
-from optpair.maximize import Search
-from optpair.pairs import ANCHORS, OptimalPairs, optima
-from optpair.runtime import Stream
 
-from optpair.cube import Cube
-from optpair.gp import Hyperparameters, condition
-from optpair.gp import paths as gp_paths
-from optpair.gp.paths import Paths
-from optpair.gp.posterior import Posterior
+from optpair.cube.candidates import ANCHORS, Screening
+from optpair.cube.cube import Cube
+from optpair.cube.region import Region
+from optpair.gp import Hyperparameters, Paths, Posterior, condition, sample_paths
+from optpair.optima import Best, Optima
+from optpair.streams import Stream
 
 HYPERS = Hyperparameters([[0.11]], [1.0], [0.04], [0.0])
 X = np.array([0.06, 0.2, 0.3, 0.36, 0.55, 0.62, 0.9])
@@ -21,10 +18,11 @@ PAIRS = 256
 SHOWN = 12
 
 
-def belief() -> tuple[Posterior, Paths, OptimalPairs]:
+def belief() -> tuple[Posterior, Paths, Optima]:
     """A posterior after seven noisy values, its sample paths and their optimal pairs."""
-    posterior = condition(HYPERS, X[:, None], Y)
-    paths = gp_paths.sample(0, posterior, paths=PAIRS, features=512)
-    search = Search.of(Stream.of(1), Cube.box(1), 256, ANCHORS)
-    compiled = jax.jit(optima, static_argnames="steps")
-    return posterior, paths, compiled(paths, Cube.box(1), search, steps=16)
+    posterior, cube = condition(HYPERS, X[:, None], Y), Cube.box(1)
+    paths = sample_paths(posterior, PAIRS, features=512)
+    screening = Screening.of(Stream.of(1), cube, 256)
+    anchors = posterior.best_data(ANCHORS)
+    found = Best().optima((paths,), Region.whole(cube), screening, anchors, steps=16)
+    return posterior, paths, found

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from optpair.acquisition.truncation import exact_gain, moment_matched_gain
-from optpair.runtime import double
 from scipy.special import ndtri
 
+from optpair.acquisition.special.truncation import exact_gain, moment_matched_gain
 from optpair_bench import tasks
 from optpair_bench.running.rows import Row
 
@@ -20,12 +18,11 @@ NEAR, AROUND = 0.05, 0.15
 """Half and one and a half times the length scale of the 2-D task."""
 
 
-@double
 def approximation_ratio(
     share: Float[np.ndarray, " a"], quantile: Float[np.ndarray, " b"]
 ) -> Float[np.ndarray, "b a"]:
     """Moment-matched gain over exact gain, by the noise's share of y's variance and Φ(β)."""
-    noise, beta = map(jnp.asarray, np.meshgrid(share, ndtri(quantile)))
+    noise, beta = np.meshgrid(share, ndtri(quantile))
     matched = moment_matched_gain(beta, 1 - noise, noise)
     return np.asarray(matched / exact_gain(beta, 1 - noise))
 

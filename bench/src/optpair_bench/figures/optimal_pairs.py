@@ -8,31 +8,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from optpair.acquisition.truncation import moment_matched_gain, truncated_variance_ratio
-from optpair.pairs import OptimalPairs
-from optpair.runtime import double, to_numpy
 
-from optpair.acquisition.jes import jes
-from optpair.gp.paths import Paths
+from optpair.acquisition import jes
+from optpair.acquisition.special.truncation import moment_matched_gain, truncated_variance_ratio
+from optpair.optima import Optima
 from optpair_bench.figures.belief import SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 
 BINS = 50
 
 
-@double
 def pairs(out: Path, points: int = 801) -> dict[str, float]:
     """Draw sample paths, their optimal pairs and α; returns where α is largest, and its nats."""
     grid = np.linspace(0.0, 1.0, points)
-    posterior, paths, stars = belief()
-    alpha = jes(posterior, stars)(grid[:, None])
+    posterior, paths, optima = belief()
+    alpha = jes(posterior, optima)(grid[:, None])
     figure, axes = plt.subplot_mosaic(
         [["belief", "value"], ["place", "."], ["gain", "."]],
         figsize=(9.0, 6.6),
@@ -41,9 +36,8 @@ def pairs(out: Path, points: int = 801) -> dict[str, float]:
         layout="constrained",
     )
     mean, sd = _moments(grid)
-    drawn = np.asarray(jax.jit(Paths.at)(paths, jnp.asarray(grid[:, None])))[0, :SHOWN]
-    stars = to_numpy(stars)
-    where, value = stars.x[0, :, 0], stars.f[0]
+    drawn = paths.at(grid[:, None])[0, :SHOWN]
+    where, value = optima.star[0, :, 0], optima.best[0]
     top = axes["belief"]
     _band(top, grid, mean, sd, GREY)
     top.plot(grid, mean, color="black", linewidth=1.6, label="posterior mean, ± 2 s.d.")
@@ -85,32 +79,30 @@ def pairs(out: Path, points: int = 801) -> dict[str, float]:
     return {"next trial at": float(grid[best]), "its gain": float(alpha[best])}
 
 
-@double
 def conditioning(out: Path, points: int = 401) -> dict[str, float]:
     """Draw what one pair takes from the belief, step by step; returns the pair, and the gains."""
     grid = np.linspace(0.0, 1.0, points)
-    posterior, _, stars = belief()
-    stars = to_numpy(stars)
-    chosen = int(np.argmin(np.abs(stars.x[0, :, 0] - 0.76) + np.abs(stars.f[0] - 1.4)))
-    one = OptimalPairs(stars.x[:, chosen : chosen + 1], stars.f[:, chosen : chosen + 1])
-    x, f = float(one.x[0, 0, 0]), float(one.f[0, 0])
-    s, taken, above = (
-        np.asarray(a) for a in jes(posterior, one).conditioned(jnp.asarray(grid[:, None]))
-    )
-    noise = float(np.asarray(posterior.noise)[0])
-    left = np.maximum(s[0] - taken[0, 0], 1e-12)
-    beta = above[0, 0] / np.sqrt(left)
-    ratio = np.asarray(truncated_variance_ratio(jnp.asarray(beta)))
+    posterior, _, optima = belief()
+    away = np.abs(optima.star[0, :, 0] - 0.76) + np.abs(optima.best[0] - 1.4)
+    chosen = slice(int(np.argmin(away)), int(np.argmin(away)) + 1)
+    one = Optima.pairs(optima.star[:, chosen], optima.best[:, chosen])
+    x, f = float(one.star[0, 0, 0]), float(one.best[0, 0])
+    pair, query = jes(posterior, one).conditioned, posterior.at(grid[:, None])
+    z = pair.at(grid[:, None], query).z[0, 0, 0]
+    s, noise = query.variance[0], float(posterior.noise[0])
+    taken, given = z**2, query.means[0, 0] + z * pair.shift[0, 0, 0]  # (K2), (K1)
+    left = np.maximum(s - taken, 1e-12)
+    beta = (f - given) / np.sqrt(left)
+    ratio = truncated_variance_ratio(beta)
     # The mean of a normal cut off at β, in its own units, is −φ(β)/Φ(β); and 1 − v = r (β + r).
     r = (-beta + np.sqrt(beta**2 + 4 * (1 - ratio))) / 2
-    known = -np.log1p(-taken[0, 0] / (s[0] + noise)) / 2
-    cut = np.asarray(moment_matched_gain(jnp.asarray(beta), jnp.asarray(left), jnp.asarray(noise)))
+    known = -np.log1p(-taken / (s + noise)) / 2
+    cut = moment_matched_gain(beta, left, np.full_like(left, noise))
 
     figure, axes = plt.subplots(
         2, 3, figsize=(11.0, 5.2), sharex=True, height_ratios=[2.4, 1.0], layout="constrained"
     )
     mean, sd = _moments(grid)
-    given = f - above[0, 0]
     steps = (
         ("what is believed", mean, sd, None),
         ("… given f(x*) = f*", given, np.sqrt(left), known),

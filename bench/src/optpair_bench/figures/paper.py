@@ -7,18 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from optpair.acquisition.normal import truncated_moments
-from optpair.acquisition.truncation import moment_matched_gain
-from optpair.runtime import double
 
-from optpair import pairs
-from optpair.gp import condition
-from optpair.gp.posterior import Posterior
+from optpair import optima
+from optpair.acquisition.special.normal import truncated_moments
+from optpair.acquisition.special.truncation import moment_matched_gain
+from optpair.gp import Posterior, condition
 from optpair_bench import tasks
 from optpair_bench.analysis import statistics
 from optpair_bench.figures import style
@@ -29,14 +26,14 @@ from optpair_bench.running.rows import Row
 
 PAIRS = 2000
 CERTAIN = 1e-8  # the noise variance of a pair that is conditioned on
-NOISE = float(np.asarray(HYPERS.noise)[0])
+NOISE = float(HYPERS.noise[0])
 
 
 def densities(folder: Path) -> Path:
     """p(x*), p(f*) and p(x*, f*) under one belief about a function of one variable."""
     posterior = condition(HYPERS, X[:, None], Y)
-    stars = pairs.sample(0, posterior, PAIRS)
-    x, f = stars.x[0, :, 0], stars.f[0]
+    found = optima.sample(posterior, PAIRS)
+    x, f = found.star[0, :, 0], found.best[0]
     grid = np.linspace(0, 1, 401)
     mean, variance = (a[0] for a in posterior.predict(grid[:, None]))
     with style.look():
@@ -62,21 +59,20 @@ def densities(folder: Path) -> Path:
         return style.save(figure, folder / "pictures-densities.png")
 
 
-@double
 def conditioning(folder: Path) -> Path:
     """The two steps: conditioning on a pair, then f ≤ f*; and what each takes from y's entropy."""
     grid = np.linspace(0, 1, 401)
     start = condition(HYPERS, X[:, None], Y)
-    stars = pairs.sample(3, start, 64)
-    pick = int(np.argsort(stars.f[0])[40])
-    x, f = float(stars.x[0, pick, 0]), float(stars.f[0, pick])
+    found = optima.sample(start, 64, seed=3)
+    pick = int(np.argsort(found.best[0])[40])
+    x, f = float(found.star[0, pick, 0]), float(found.best[0, pick])
     noise_var = np.append(np.full(len(X), np.nan), CERTAIN)
     given = condition(HYPERS, np.append(X, x)[:, None], np.append(Y, f), noise_var=noise_var)
     m, s = _moments(start, grid)
     m_p, s_p = _moments(given, grid)
     beta = (f - m_p) / np.sqrt(s_p)
-    cut = truncated_moments(jnp.asarray(beta))
-    m_t, s_t = m_p - np.sqrt(s_p) * np.asarray(cut.hazard), s_p * np.asarray(cut.variance)
+    cut = truncated_moments(beta)
+    m_t, s_t = m_p - np.sqrt(s_p) * cut.hazard, s_p * cut.variance
     steps = (
         ("after seven noisy values", m, s),
         ("given f(x*) = f*", m_p, s_p),
@@ -94,7 +90,7 @@ def conditioning(folder: Path) -> Path:
             axes[i].set(title=title, xlim=(0, 1), ylim=(-2.6, 3.0))
         axes[0].legend(loc="lower right", fontsize=8)
         first = 0.5 * np.log((s + NOISE) / (s_p + NOISE))
-        second = np.asarray(moment_matched_gain(*map(jnp.asarray, (beta, s_p, NOISE))))
+        second = moment_matched_gain(beta, s_p, np.full_like(s_p, NOISE))
         axes[3].plot(grid, first, color=style.BLUE, label="conditioning on (x*, f*): local")
         axes[3].plot(grid, second, color=style.ORANGE, label="truncation at f*: everywhere")
         axes[3].set(xlabel="x", ylabel="entropy taken, nats", xlim=(0, 1))

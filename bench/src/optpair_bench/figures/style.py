@@ -28,6 +28,7 @@ COLOURS = {
     "optpair": BLACK,
     "jes-peak": GOLD,
     "random": GREY,
+    "lattice": GREY,
     "sobol": GREY,
     "optuna-gp": GOLD,
     "optuna-tpe": SKY,

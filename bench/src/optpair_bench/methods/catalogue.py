@@ -7,7 +7,7 @@ change settings of the experiment: `jes:pairs=20,exploit=0.05`.
 |-------------------------------|------------------------------------------------------------|
 | `jes`, `mes`, `logei`, …      | that acquisition function at the experiment's settings     |
 | `optpair`                     | what users get: JES with flat peaks, all default settings  |
-| `random`, `sobol`             | controls; they recommend the best observed point           |
+| `random`, `lattice`           | controls; they recommend the best observed point           |
 | `optuna-gp`, `botorch-jes`, … | other libraries (`peers.py`)                               |
 """
 
@@ -20,15 +20,16 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float
-from optpair.runtime import Stream
 
 from optpair.acquisition import CONTROLS, REGISTRY
+from optpair.cube.cube import Cube
 from optpair.engine.settings import Settings
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.space import Float as Real
 from optpair.problem.space import Int, Space
+from optpair.streams import Stream
 from optpair_bench.methods import peers
 from optpair_bench.tasks import OUTPUTSCALE, Task
 
@@ -99,8 +100,7 @@ def setup(text: str, task: Task, model: Model, settings: Mapping[str, Any]) -> S
     name, changed = parse(text)
     if name == OURS:
         model, settings = "marginal", {}
-    # Nothing is compiled in the background: one thread a worker. It changes no result.
-    own = {"initial": task.dimensions + 1, "ahead": False}
+    own = {"initial": task.dimensions + 1}
     return Setup(name, model, Settings(**{**settings, **changed, **own}))
 
 
@@ -190,7 +190,7 @@ class Control(_Told):
 
     def ask(self) -> Point:
         """The next one of the sequence."""
-        cube = unit_space(self.task.dimensions, self.task.levels).cube
+        cube = Cube(unit_space(self.task.dimensions, self.task.levels).layout)
         self.asked += 1
         return CONTROLS[self.name](Stream.of(self.task.seed), cube, self.asked - 1)
 

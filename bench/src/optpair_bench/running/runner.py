@@ -1,7 +1,7 @@
 """Runner of many runs: by processes of this machine or by a Dask cluster, skipping what is on disk.
 
 Rows are written as they are finished; killed at any time, it continues where it was. Each worker is
-a new process with one thread. Compiled programs are shared through the cache on disk.
+a new process with one thread.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Estimate:
         groups = self._groups(spec.task, spec.method)
         for group in groups:
             if self._seconds[group]:
-                each = float(np.median(self._seconds[group][-50:]))  # the first run compiles
+                each = float(np.median(self._seconds[group][-50:]))
                 return each * spec.evaluations, group == groups[0]
         return 0.0, False
 

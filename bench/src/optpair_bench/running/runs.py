@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import platform
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -19,15 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from optpair.runtime import limit_threads
 
 import optpair
+from optpair.persistence.documents import settings_to_json
+from optpair.threads import few_threads
 from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments
 from optpair_bench.running.rows import Key, Row
 
-SHELL = ("cli.py", "demo.py", "exits.py")  # not of the engine
+ROOMS = ("problem", "trials", "gp", "cube", "optima", "acquisition", "engine")
+ALONE = ("streams.py",)
+"""Packages and modules of the library that decide what is asked and answered."""
 DIGITS = 5  # of what is written; the logarithm of a regret is right to 2e-5
 
 
@@ -135,14 +137,13 @@ def _head(spec: Run, task: tasks.Task, chosen: methods.Setup) -> Row:
 
 def settings(chosen: methods.Setup) -> dict[str, Any]:
     """Settings as they are written."""
-    return asdict(chosen.settings)
+    return settings_to_json(chosen.settings)
 
 
 def work(spec: Run) -> Row:
-    """A run as a worker does it: on one thread, where that can still be set."""
-    with suppress(RuntimeError):  # which says that it is not the first run
-        limit_threads(1)
-    return run(spec)
+    """A run as a worker does it: on one thread of BLAS, the task's values too."""
+    with few_threads():
+        return run(spec)
 
 
 def _short(number: float, digits: int = DIGITS) -> float:
@@ -152,7 +153,7 @@ def _short(number: float, digits: int = DIGITS) -> float:
 
 def versions() -> dict[str, str]:
     """What a result was made with."""
-    packages = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
+    packages = {name: version(name) for name in ("numpy", "scipy")}
     own = {"optpair": optpair.__version__, "engine": engine()}
     return {**own, "python": platform.python_version(), **packages}
 
@@ -161,6 +162,7 @@ def versions() -> dict[str, str]:
 def engine() -> str:
     """A digest of the code that decides what is asked and answered, whatever its comments say."""
     home = Path(optpair.__file__).parent
-    files = [*home.glob("*.py"), *home.glob("gp/*.py"), *home.glob("acquisition/*.py")]
-    code = [ast.dump(ast.parse(p.read_bytes())) for p in sorted(files) if p.name not in SHELL]
+    files = [path for room in ROOMS for path in (home / room).rglob("*.py")]
+    files += [home / name for name in ALONE]
+    code = [ast.dump(ast.parse(path.read_bytes())) for path in sorted(files)]
     return sha256("\n".join(code).encode()).hexdigest()[:10]

@@ -1,4 +1,8 @@
-"""Report of `optpair bench speed`: stages, asks beside other libraries, growth, cold starts."""
+"""Report of `optpair bench speed`: one function per table, and the numbers as JSON.
+
+Warm asks stage by stage and beside other libraries, their growth with the trials, cold starts,
+whole searches, and the slowest ask of a long one.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from optpair.effort import padded_size, screened
 from rich.console import Console
 from rich.table import Table
 
+from optpair.engine.budget import screened
+from optpair.persistence.documents import settings_to_json
 from optpair_bench.methods import peers
 from optpair_bench.running import cores
 from optpair_bench.running.runs import versions
-from optpair_bench.tasks import OUTPUTSCALE, gp_sample
-from optpair_bench.timing import limits, speed
+from optpair_bench.timing import processes, speed
+from optpair_bench.timing.processes import Long, Whole
 from optpair_bench.timing.speed import Plan, Timing
 
 PAPER_SECONDS = {  # the paper's Table 1, on its authors' machine
@@ -27,84 +32,100 @@ PAPER_SECONDS = {  # the paper's Table 1, on its authors' machine
     "pes": {2: 17.39, 4: 34.53, 6: 62.92},
     "ei": {2: 0.23, 4: 0.30, 6: 0.35},
 }
-STAGES = ("hyperparameters", "condition", "pairs", "pending", "maximise")
+STAGES = ("hyperparameters", "condition", "optima", "pending", "maximise", "failures")
 
 
-def main(plans: Sequence[Plan], out: Path | None = None) -> None:
-    """Measure one plan after the other, print tables and write the numbers."""
+def warm(plans: Sequence[Plan], out: Path | None = None) -> None:
+    """Time warm asks, one plan after the other."""
     console = Console()
-    wanted = any(plan.peers for plan in plans)
-    absent = peers.missing() if wanted else []
-    if absent:
-        console.print(f"No peers: {', '.join(absent)} not installed. To have them: {peers.HOW_TO}")
-    elif wanted and not peers.has_greenlet():
-        console.print("Optuna's GPSampler is slower without greenlet, which is not installed")
-    report: dict[str, Any] = {
-        "cores": len(cores.available()),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "versions": versions() | peers.versions(),
-        "plans": [],
-    }
+    with_peers = _with_peers(console, any(plan.peers for plan in plans))
+    report = _head() | {"plans": []}
     for plan in plans:
-        report["plans"].append(one(plan, console, with_peers=plan.peers and not absent))
-        if out is not None:
-            out.write_text(json.dumps(report, indent=1) + "\n")
+        report["plans"].append(one(plan, console, with_peers=plan.peers and with_peers))
+        _write(report, out)
     if any(plan.beside for plan in plans):
         console.print(method_table(report["plans"]))
     if len({plan.n for plan in plans}) > 1:
         console.print(growth_table(report["plans"]))
 
 
+def cold(plans: Sequence[Plan], out: Path | None = None) -> None:
+    """Time new processes up to their first suggestion."""
+    found = [(plan, processes.cold(plan)) for plan in plans]
+    Console().print(cold_table(found))
+    _write(_head() | {"cold": [{"plan": asdict(plan)} | numbers for plan, numbers in found]}, out)
+
+
+def searches(out: Path | None = None, *, wanted: bool) -> None:
+    """Time whole searches, beside Optuna's where that is wanted."""
+    console = Console()
+    with_peers = _with_peers(console, wanted)
+    found = [processes.whole(*size, with_peers=with_peers) for size in processes.SEARCHES]
+    console.print(search_table(found))
+    _write(_head() | {"searches": [asdict(one) for one in found]}, out)
+
+
+def long(plans: Sequence[Plan], evaluations: int, out: Path | None = None) -> None:
+    """Time every ask of a long search."""
+    found = [processes.long(plan, evaluations) for plan in plans]
+    Console().print(long_table(found))
+    _write(_head() | {"long": [asdict(one) for one in found]}, out)
+
+
+def _head() -> dict[str, Any]:
+    """Where, and with what, numbers were taken."""
+    return {
+        "cores": len(cores.available()),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "versions": versions() | peers.versions(),
+    }
+
+
+def _write(report: Mapping[str, Any], out: Path | None) -> None:
+    if out is not None:
+        out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _with_peers(console: Console, wanted: bool) -> bool:
+    """Whether other libraries are timed as well; says why not, where they are wanted."""
+    absent = peers.missing() if wanted else []
+    if absent:
+        console.print(f"No peers: {', '.join(absent)} not installed. To have them: {peers.HOW_TO}")
+    elif wanted and not peers.has_greenlet():
+        console.print("Optuna's GPSampler is slower without greenlet, which is not installed")
+    return wanted and not absent
+
+
 def one(plan: Plan, console: Console, *, with_peers: bool) -> dict[str, Any]:
-    """Measure one plan, print its tables, and return its numbers."""
-    everyone = [speed.ours(replace(plan, method=method, beside=())) for method in plan.methods]
+    """Time the warm asks of one plan, print its tables, and return its numbers."""
+    own = [replace(plan, method=method, beside=()) for method in plan.methods]
+    everyone = [speed.ours(each) for each in own]
     if with_peers:
-        everyone += [speed.peer(entry, plan) for entry in _entries(plan)]
+        everyone += [speed.peer(entry, plan) for entry in speed.entries(plan)]
     with console.status(", ".join(timed.name for timed in everyone)):
         timings = speed.warm(everyone)
-    report: dict[str, Any] = {"plan": asdict(plan), "settings": asdict(plan.settings)}
+        sources = own + [plan] * (len(everyone) - len(own))
+        memory = [
+            processes.memory(each, timed.name)
+            for each, timed in zip(sources, everyone, strict=True)
+        ]
     console.print(_title(plan), style="bold")
-    least = {}
-    counted = not plan.paper and plan.levels is None and plan.method in limits.KNOWN
-    if counted and plan.n <= plan.settings.most_rows:
-        rows, sets = padded_size(plan.n, plan.dimensions), plan.settings.sets
-        rates, single = limits.measure(rows, sets), limits.measure(rows, sets, "float32")
-        least = limits.stages(plan.settings, plan.method, plan.dimensions, plan.n, rates, single)
-        report["limits"] = least
-        report["screening"] = {
-            "seconds": speed.screening(plan),
-            "limit": limits.screening(plan.settings, plan.method, plan.dimensions, plan.n, rates),
-        }
-    console.print(stage_table(timings[0], least))
-    if least:
-        console.print(_screening(report["screening"]))
-    console.print(ask_table(plan, timings))
-    report["asks"] = [asdict(timing) | {"median": timing.median} for timing in timings]
-    if plan.cold:
-        caches = {"as it is": False, "empty": True}
-        report["cold"] = {k: speed.cold(plan, empty_cache=v) for k, v in caches.items()}
-        console.print(cold_table(report["cold"]))
-    if plan.study:
-        report["studies"] = speed.studies(plan)
-        console.print(study_table(plan, report["studies"]))
-    if plan.paced:
-        report["paced"] = speed.paced(plan)
-        console.print(paced_line(plan, report["paced"]))
-    return report
-
-
-def _entries(plan: Plan) -> list[peers.Entry]:
-    """The peers that are worth timing at this size."""
-    task = gp_sample(plan.dimensions)
-    known = (task.lengthscale or 1.0, OUTPUTSCALE, task.noise_var)
-    everyone = peers.entries(plan.paper, known, plan.levels)
-    return [entry for entry in everyone if entry.most is None or plan.n <= entry.most]
+    console.print(stage_table(timings[0]))
+    console.print(ask_table(plan, timings, memory))
+    return {
+        "plan": asdict(plan),
+        "settings": settings_to_json(plan.settings),
+        "asks": [
+            asdict(timing) | {"median": timing.median, "peak MB": most}
+            for timing, most in zip(timings, memory, strict=True)
+        ],
+    }
 
 
 def _title(plan: Plan) -> str:
     s, count = plan.settings, len(cores.available())
     model = "given" if plan.paper else "sampled"
-    candidates = screened(s, pairs=True)
+    candidates = screened(s, optima=True)
     levels = "" if plan.levels is None else f" of {plan.levels} levels"
     return (
         f"{plan.dimensions}-D{levels}, n = {plan.n}, {s.sets} × {s.pairs} pairs ({model} sets), "
@@ -116,65 +137,42 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _screening(found: Mapping[str, float]) -> str:
-    seconds, limit = found["seconds"], found["limit"]
-    return (
-        f"of which screening, alone: {1e3 * seconds:.1f} ms, "
-        f"limit {1e3 * limit:.1f}, ratio {seconds / limit:.1f}"
-    )
-
-
-def paced_line(plan: Plan, seconds: Sequence[float]) -> str:
-    """What a user with slow evaluations waits for, the first time ever."""
-    first, *later = seconds
-    return (
-        f"A study of {plan.paced} evaluations of {plan.pace:g} s each, empty cache: "
-        f"first ask {first:.2f} s; later ones {np.median(later):.3f} s in the median, "
-        f"{max(later):.2f} s at most"
-    )
-
-
-def stage_table(timing: Timing, least: Mapping[str, float] | None = None) -> Table:
-    """Where an ask spends its time and, where it is known, what its arithmetic alone would take."""
-    least = least or {}
+def stage_table(timing: Timing) -> Table:
+    """Where an ask spends its time."""
     table = Table(title="Stages of a warm ask")
     names = [*STAGES, *(name for name in timing.stages if name not in STAGES)]
     shown = {name: timing.stages[name] for name in names if name in timing.stages}
     shown["other"] = max(timing.median - sum(shown.values()), 0.0)
     table.add_column("stage")
-    for heading in ("ms", "share", *(("limit", "ratio") if least else ())):
+    for heading in ("ms", "share"):
         table.add_column(heading, justify="right")
-    bounds = dict(least) | ({"whole ask": sum(least.values())} if least else {})
     for name, seconds in (shown | {"whole ask": timing.median}).items():
-        cells = [name, f"{1e3 * seconds:.1f}", f"{seconds / timing.median:.0%}"]
-        if name in bounds:
-            cells += [f"{1e3 * bounds[name]:.1f}", f"{seconds / bounds[name]:.1f}"]
-        table.add_row(*cells)
+        table.add_row(name, f"{1e3 * seconds:.1f}", f"{seconds / timing.median:.0%}")
     return table
 
 
-def ask_table(plan: Plan, timings: Sequence[Timing]) -> Table:
-    """Seconds an ask, and how many times the first line's."""
+def ask_table(plan: Plan, timings: Sequence[Timing], memory: Sequence[float]) -> Table:
+    """Seconds per ask, how many times the first line's, and the most memory of a process."""
     own = timings[0]
-    table = Table(title="Seconds a warm ask")
+    table = Table(title="Seconds per warm ask")
     table.add_column("library")
-    for heading in ("median", "p95", "asks", "ratio"):
+    for heading in ("median", "p95", "asks", "ratio", "peak MB"):
         table.add_column(heading, justify="right")
-    for timing in timings:
+    for timing, most in zip(timings, memory, strict=True):
         p95 = f"{np.quantile(timing.seconds, 0.95):.3f}" if len(timing.seconds) > 1 else ""
-        ratio = f"{timing.median / own.median:.1f}"
-        table.add_row(timing.name, f"{timing.median:.3f}", p95, str(len(timing.seconds)), ratio)
+        cells = [f"{timing.median:.3f}", p95, str(len(timing.seconds))]
+        table.add_row(timing.name, *cells, f"{timing.median / own.median:.1f}", f"{most:.0f}")
     for method in plan.methods if plan.paper else ():
         paper = PAPER_SECONDS.get(method, {}).get(own.dimensions)
         if paper is not None:
             label = f"the paper's Table 1, on its authors' machine: {method}"
-            table.add_row(label, f"{paper:.3f}", "", "", f"{paper / own.median:.1f}")
+            table.add_row(label, f"{paper:.3f}", "", "", f"{paper / own.median:.1f}", "")
     return table
 
 
 def method_table(reports: Sequence[Mapping[str, Any]]) -> Table:
-    """The acquisition functions beside each other, a line a plan: the columns of Table 1."""
-    table = Table(title="Seconds a warm ask, mean ± standard deviation (ratio to the first)")
+    """The acquisition functions beside each other, one line per plan: the columns of Table 1."""
+    table = Table(title="Seconds per warm ask, mean ± standard deviation (ratio to the first)")
     table.add_column("task")
     methods = [reports[0]["plan"]["method"], *reports[0]["plan"]["beside"]]
     for method in methods:
@@ -191,8 +189,8 @@ def method_table(reports: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def growth_table(reports: Sequence[Mapping[str, Any]]) -> Table:
-    """How the time of an ask grows with the told trials, a line a plan."""
-    table = Table(title="Median seconds a warm ask")
+    """How the time of an ask grows with the told trials, one line per plan."""
+    table = Table(title="Median seconds per warm ask")
     table.add_column("task")
     names = list(dict.fromkeys(ask["name"] for report in reports for ask in report["asks"]))
     for name in names:
@@ -205,24 +203,45 @@ def growth_table(reports: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def cold_table(first: Mapping[str, Mapping[str, float]]) -> Table:
+def cold_table(found: Sequence[tuple[Plan, Mapping[str, float]]]) -> Table:
     """The first ask of a new process."""
-    table = Table(title="A new process, seconds")
-    table.add_column("cache of compiled code")
-    for heading in ("import", "first ask", "peak MB"):
+    table = Table(title="A new process, up to the model's first suggestion: seconds")
+    table.add_column("task")
+    for heading in ("imports", "first ask", "in all", "peak MB"):
         table.add_column(heading, justify="right")
-    for name, numbers in first.items():
-        times = [f"{numbers[k]:.2f}" for k in ("import", "first ask")]
+    for plan, numbers in found:
+        times = [f"{numbers[key]:.2f}" for key in ("imports", "first ask", "in all")]
+        name = f"{plan.dimensions}-D, n = {plan.n}"
         table.add_row(name, *times, f"{numbers['peak MB']:.0f}")
     return table
 
 
-def study_table(plan: Plan, seconds: Mapping[str, float]) -> Table:
-    """Whole studies, from process start to end."""
-    table = Table(title=f"A whole study of {plan.study} instant evaluations, seconds")
+def search_table(found: Sequence[Whole]) -> Table:
+    """Whole searches, from process start to end."""
+    table = Table(title="Whole searches of instant evaluations, from the start of the process")
+    table.add_column("task")
     table.add_column("library")
-    for heading in ("seconds", "ratio"):
+    for heading in ("seconds", "ratio", "peak MB"):
         table.add_column(heading, justify="right")
-    for name, value in seconds.items():
-        table.add_row(name, f"{value:.1f}", f"{value / seconds['optpair']:.1f}")
+    for whole in found:
+        task = f"{whole.dimensions}-D, {_count(whole.evaluations, 'evaluation')}"
+        first = whole.seconds[processes.OURS]
+        for name, seconds in whole.seconds.items():
+            cells = [f"{seconds:.2f}", f"{seconds / first:.1f}", f"{whole.memory[name]:.0f}"]
+            table.add_row(task, name, *cells)
+            task = ""
+    return table
+
+
+def long_table(found: Sequence[Long]) -> Table:
+    """The slowest ask of a long search beside those around it."""
+    table = Table(title="Every ask of a search of instant evaluations, seconds")
+    table.add_column("task")
+    for heading in ("median", "slowest", "in trial", "median near it", "ratio", "peak MB"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        most = one.seconds[one.slowest]
+        cells = [f"{np.median(one.seconds):.3f}", f"{most:.3f}", str(one.slowest)]
+        cells += [f"{one.near:.3f}", f"{most / one.near:.1f}", f"{one.memory:.0f}"]
+        table.add_row(f"{one.dimensions}-D, {len(one.seconds)} trials", *cells)
     return table
