@@ -83,8 +83,8 @@ def truncated_moments(beta: Reals) -> TruncatedMoments:
 
         r = φ(β)/Φ(β),   1 − v = r (β + r)
 
-    as in (M3). In the lower tail, without cancellation, β + r = K₁ and v = K₁ (K₂ − K₁). Any β from −1e70 up:
-    v keeps its relative precision as v → 1/β², and 1 − v is 0 above β = 39.
+    as in (M3). In the lower tail, without cancellation, β + r = K₁ and v = K₁ (K₂ − K₁). Any β from
+    −1e70 up: v keeps its relative precision as v → 1/β², and 1 − v is 0 above β = 39.
     """
     return truncated_moments_and_slope(beta)[0]
 
