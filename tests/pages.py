@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optpair.study.config import load
 from typer import Typer
 from typer.testing import CliRunner
 
-from optpair.cli import app
+from optpair.cli.app import app
+from optpair.studies.config import load
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)

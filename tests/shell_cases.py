@@ -1,4 +1,4 @@
-"""One tiny study for the tests of the user-facing shell, so that little has to be compiled."""
+"""One tiny study for the tests of the user-facing shell, so that it is quick."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TINY: dict[str, Any] = {
     "moves": 2,
 }
 KNOWN = Hyperparameters(np.array([[0.4, 1.0]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
-# What compiles in seconds: one known set, and no optimal pairs to sample.
+# One known set, and no optimal pairs to sample.
 CHEAP: dict[str, Any] = {
     "acquisition": "logei",
     "hyperparameters": KNOWN,
@@ -38,7 +38,7 @@ def jes(seed: int = 0, space: Space = SPACE, **settings: Any) -> Optimizer:
 
 
 def cheap(seed: int = 0, space: Space = SPACE, **options: Any) -> Optimizer:
-    """An optimiser that is quick to compile."""
+    """An optimiser that is quick."""
     return Optimizer(space, seed=seed, **{**CHEAP, **options})
 
 
@@ -60,18 +60,12 @@ def objective(params: dict[str, Any]) -> float:
 
 
 def python(script: str, *args: str, env: dict[str, str] | None = None) -> Any:
-    """Run a script in a process of its own, with warnings as errors.
-
-    One that is given a cache folder has JAX's own cache only if that is given too.
-    """
-    outside = dict(os.environ)
-    if env and "XDG_CACHE_HOME" in env:
-        outside.pop("JAX_COMPILATION_CACHE_DIR", None)
+    """Run a script in a process of its own, with warnings as errors."""
     here = Path(__file__).parent
     paths = [str(here), str(here.parent / "src")]
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", script, *args],
-        env={**outside, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
         capture_output=True,
         text=True,
         timeout=300,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from optpair.study.config import load
 
 from optpair import Settings
+from optpair.studies.config import load
 from pages import ROOT, blocks
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from optpair.integrations.folds import POOLED, _inverse_trigamma, _spread, noise_of_means
 from scipy.special import polygamma
+
+from optpair.integrations.sklearn.folds import POOLED, _inverse_trigamma, _spread, noise_of_means
 
 K, RATIO = 5, 0.25
 CORRECTION = 1 / K + RATIO

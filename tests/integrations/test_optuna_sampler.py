@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from optpair.history import Observations
-from optpair.integrations.domain import Domain
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -27,9 +25,10 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
 from optpair import Hyperparameters, Settings
-from optpair.engine import Engine, Info
-from optpair.integrations import marks
-from optpair.integrations.optuna import NOISE_VAR, JESSampler
+from optpair.engine.step import Engine, Info
+from optpair.integrations.optuna import NOISE_VAR, JESSampler, attributes
+from optpair.integrations.optuna.space import Domain
+from optpair.trials.data import Data
 
 TINY = Settings(
     sets=3,
@@ -58,16 +57,14 @@ def _quiet() -> Iterator[None]:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[Observations]:
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Data]:
     """What an engine that only fills space was shown, ask by ask."""
-    shown: list[Observations] = []
+    shown: list[Data] = []
 
-    def suggest(
-        engine: Engine, key: object, state: object, observations: Observations, *rest: object
-    ) -> Any:
-        shown.append(observations)
+    def suggest(engine: Engine, stream: object, memory: object, data: Data, *rest: object) -> Any:
+        shown.append(data)
         x = np.random.default_rng(len(shown)).uniform(size=engine.cube.dimensions)
-        return x, state, Info()
+        return x, memory, Info()
 
     monkeypatch.setattr(Engine, "suggest", suggest)
     return shown
@@ -126,7 +123,7 @@ def test_maximising_mirrors_minimising() -> None:
     assert points("minimize", 1.0) == points("maximize", -1.0)
 
 
-def test_threads_share_one_sampler_and_see_each_other(seen: list[Observations]) -> None:
+def test_threads_share_one_sampler_and_see_each_other(seen: list[Data]) -> None:
     together = threading.Barrier(4, timeout=60)
 
     def objective(trial: optuna.Trial) -> float:
@@ -139,7 +136,7 @@ def test_threads_share_one_sampler_and_see_each_other(seen: list[Observations]) 
     assert [len(shown.pending) for shown in seen] == [0, 1, 2, 3]
 
 
-def test_values_noise_failures_and_what_teaches_nothing(seen: list[Observations]) -> None:
+def test_values_noise_failures_and_what_teaches_nothing(seen: list[Data]) -> None:
     sampler = JESSampler(seed=0, search_space=SPACE)
     study = study_with(sampler, direction="maximize")
     tell(study, -1.0, 5.0)
@@ -153,24 +150,24 @@ def test_values_noise_failures_and_what_teaches_nothing(seen: list[Observations]
     study.ask(SPACE)
     last = seen[-1]
     np.testing.assert_allclose(last.X[:, 0], [0.0, 0.5, 0.6, 0.75])
-    np.testing.assert_array_equal(last.y, [5.0, 7.0, 1.0, 2.0])
-    np.testing.assert_array_equal(last.noise_var, [np.nan, 0.25, np.nan, np.nan])
+    np.testing.assert_array_equal(last.Y[:, 0], [5.0, 7.0, 1.0, 2.0])
+    np.testing.assert_array_equal(last.noise_var[:, 0], [np.nan, 0.25, np.nan, np.nan])
     assert last.failed.shape == (2, 3)
     assert 1.0 in last.failed[:, 0]
     assert last.pending.shape == (0, 3)
 
 
 def test_a_parameter_that_is_not_asked_for_is_where_it_was_suggested(
-    seen: list[Observations],
+    seen: list[Data],
 ) -> None:
     study = study_with(JESSampler(seed=0, search_space=SPACE))
     study.optimize(lambda trial: trial.suggest_float("a", -1.0, 1.0), n_trials=4)
-    assert [len(shown.y) for shown in seen] == [0, 1, 2, 3]
+    assert [shown.told for shown in seen] == [0, 1, 2, 3]
     assert np.all(np.count_nonzero(seen[-1].X[:, 1:], axis=1) == 1)  # one of u and v each
 
 
 def test_values_of_trials_outside_the_space_are_said_to_be_left_out(
-    seen: list[Observations],
+    seen: list[Data],
 ) -> None:
     said: list[str] = []
     handler = logging.Handler()
@@ -182,7 +179,7 @@ def test_values_of_trials_outside_the_space_are_said_to_be_left_out(
         study.add_trial(create_trial(params={"a": a}, distributions={"a": SPACE["a"]}, value=1.0))
     study.ask(SPACE)
     study.ask(SPACE)
-    assert [len(shown.y) for shown in seen] == [0, 0]
+    assert [shown.told for shown in seen] == [0, 0]
     logging.getLogger("optuna.optpair").removeHandler(handler)
     assert [text.partition(":")[0] for text in said] == [
         "JESSampler leaves out trial 0, and those like it"
@@ -193,7 +190,7 @@ def test_values_of_trials_outside_the_space_are_said_to_be_left_out(
     ("error", "failed"), [(KeyError, 1), (NameError, 0), (KeyboardInterrupt, 0)]
 )
 def test_only_what_is_caught_is_a_failure_of_the_place(
-    seen: list[Observations], error: type[BaseException], failed: int
+    seen: list[Data], error: type[BaseException], failed: int
 ) -> None:
     def objective(trial: optuna.Trial) -> float:
         bowl(trial)
@@ -206,7 +203,7 @@ def test_only_what_is_caught_is_a_failure_of_the_place(
     assert len(seen[-1].failed) == failed
 
 
-def test_brackets_of_hyperband_keep_what_they_know(seen: list[Observations]) -> None:
+def test_brackets_of_hyperband_keep_what_they_know(seen: list[Data]) -> None:
     """Optuna makes a new object of each bracket at every ask; each has its own trials."""
     made: list[object] = []
     sampler = JESSampler(seed=0, search_space=SPACE)
@@ -217,15 +214,15 @@ def test_brackets_of_hyperband_keep_what_they_know(seen: list[Observations]) -> 
         value = bowl(trial)
         trial.report(value, 1)
         trial.should_prune()
-        made.extend(d for d in sampler._desks.values() if d not in made)
+        made.extend(d for d in sampler._models.values() if d not in made)
         return value
 
     study.optimize(objective, n_trials=12)
     assert 1 < len(made) <= 3
-    assert sum(len(desk.rows) for desk in sampler._desks.values()) <= 12
+    assert sum(len(model.trials) for model in sampler._models.values()) <= 12
 
 
-def test_a_pruned_trial_counts_with_its_last_report(seen: list[Observations]) -> None:
+def test_a_pruned_trial_counts_with_its_last_report(seen: list[Data]) -> None:
     study = study_with(JESSampler(seed=0, search_space=SPACE))
     for reports in ([4.0, 3.0], []):
         trial = study.ask(SPACE)
@@ -233,12 +230,12 @@ def test_a_pruned_trial_counts_with_its_last_report(seen: list[Observations]) ->
             trial.report(value, step)
         study.tell(trial, state=TrialState.PRUNED)
     study.ask(SPACE)
-    np.testing.assert_array_equal(seen[-1].y, [-3.0])
+    np.testing.assert_array_equal(seen[-1].Y[:, 0], [-3.0])
     assert len(seen[-1].failed) == 0
 
 
 def test_an_enqueued_trial_is_taken_as_it_is_and_is_pending_before(
-    seen: list[Observations],
+    seen: list[Data],
 ) -> None:
     study = study_with(JESSampler(seed=0, search_space=SPACE))
     running = study.ask(SPACE)
@@ -256,7 +253,7 @@ def test_an_enqueued_trial_is_taken_as_it_is_and_is_pending_before(
 
 @pytest.mark.parametrize("names", [2, 200])
 def test_other_processes_see_running_trials_whole(
-    tmp_path: Path, seen: list[Observations], names: int
+    tmp_path: Path, seen: list[Data], names: int
 ) -> None:
     """Each worker has its own study and sampler; only the storage is shared."""
     space: dict[str, BaseDistribution] = {
@@ -277,22 +274,24 @@ def test_other_processes_see_running_trials_whole(
         trials.append(trial)
     assert [len(shown.pending) for shown in seen] == [0, 1, 2]
     frozen = workers[0].get_trials(deepcopy=False)[0]
-    point = marks.published(frozen, space)
+    point = attributes.published(frozen, space)
     assert point is not None
     for name in space:
         assert trials[0].suggest_float(name, 0.0, 1.0) == point[name]
-    pieces = [text for key, text in frozen.system_attrs.items() if key.startswith(marks.PARAMS)]
+    pieces = [
+        text for key, text in frozen.system_attrs.items() if key.startswith(attributes.PARAMS)
+    ]
     assert all(len(text) <= 2000 for text in pieces)
     assert (len(pieces) > 1) == (names > 2)
     frozen.params.clear()
     frozen.system_attrs.pop(
-        next(key for key in frozen.system_attrs if key.startswith(marks.PARAMS))
+        next(key for key in frozen.system_attrs if key.startswith(attributes.PARAMS))
     )
-    assert marks.published(frozen, space) is None  # half of it is none of it
+    assert attributes.published(frozen, space) is None  # half of it is none of it
 
 
 def test_what_trials_do_not_share_is_sampled_independently_and_said_once(
-    seen: list[Observations],
+    seen: list[Data],
 ) -> None:
     said: list[str] = []
     handler = logging.Handler()
@@ -314,7 +313,7 @@ def test_what_trials_do_not_share_is_sampled_independently_and_said_once(
     assert all(shown.X.shape[1] == 1 for shown in seen[1:])
 
 
-def test_constraints_are_said_to_be_ignored_once(seen: list[Observations]) -> None:
+def test_constraints_are_said_to_be_ignored_once(seen: list[Data]) -> None:
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -375,7 +374,7 @@ def test_independent_values_differ_by_trial_and_follow_the_seed() -> None:
     assert values() == values()
 
 
-def test_trials_are_read_once(seen: list[Observations], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_are_read_once(seen: list[Data], monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     encode = Domain.encode
     monkeypatch.setattr(Domain, "encode", lambda *args: (read.append(1), encode(*args))[1])
@@ -384,7 +383,7 @@ def test_trials_are_read_once(seen: list[Observations], monkeypatch: pytest.Monk
         tell(study, -1 + i / 500, float(i))
     for _ in range(10):
         study.tell(study.ask(SPACE), 0.0)
-    assert [len(shown.y) for shown in seen] == list(range(1000, 1010))
+    assert [shown.told for shown in seen] == list(range(1000, 1010))
     assert len(read) == 1009
 
 
@@ -420,9 +419,9 @@ def test_an_ask_fetches_what_is_new_however_long_the_study(
 ) -> None:
     shown: list[int] = []
 
-    def suggest(engine: Engine, key: object, state: object, seen: Observations, *_: object) -> Any:
-        shown.append(len(seen.y))
-        return np.full(engine.cube.dimensions, 0.5), state, Info()
+    def suggest(engine: Engine, stream: object, memory: object, data: Data, *_: object) -> Any:
+        shown.append(data.told)
+        return np.full(engine.cube.dimensions, 0.5), memory, Info()
 
     with pytest.MonkeyPatch.context() as engine:
         engine.setattr(Engine, "suggest", suggest)
@@ -453,7 +452,7 @@ def test_values_survive_the_cube(distribution: BaseDistribution, values: list[An
 
 
 def test_one_legal_value_and_too_fine_a_range_are_left_out_of_the_model(
-    seen: list[Observations],
+    seen: list[Data],
 ) -> None:
     space: dict[str, BaseDistribution] = {
         **SPACE,
@@ -471,22 +470,22 @@ def test_one_legal_value_and_too_fine_a_range_are_left_out_of_the_model(
     assert seen[-1].X.shape == (1, 3)
 
 
-def test_a_sampler_turns_to_another_study(seen: list[Observations]) -> None:
+def test_a_sampler_turns_to_another_study(seen: list[Data]) -> None:
     sampler = JESSampler(seed=0, search_space=SPACE)
     first, second = study_with(sampler), study_with(sampler)
     tell(first, 0.0, 1.0)
     first.ask(SPACE)
     second.ask(SPACE)
-    assert [len(shown.y) for shown in seen] == [1, 0]
+    assert [shown.told for shown in seen] == [1, 0]
 
 
-def test_a_sampler_can_be_pickled(seen: list[Observations]) -> None:
+def test_a_sampler_can_be_pickled(seen: list[Data]) -> None:
     study = study_with(JESSampler(seed=0, search_space=SPACE))
     tell(study, 0.0, 1.0)
     copy = pickle.loads(pickle.dumps(study.sampler))
     study.sampler = copy
     study.ask(SPACE)
-    assert len(seen[-1].y) == 1
+    assert seen[-1].told == 1
 
 
 def test_nothing_to_recommend_is_said() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from optpair.integrations.folds import noise_of_means
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning, NotFittedError
@@ -20,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Settings, Space
 from optpair.integrations.sklearn import JESSearchCV
+from optpair.integrations.sklearn.folds import noise_of_means
 from shell_cases import TINY
 
 KNOWN = Hyperparameters(np.array([[0.4]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
@@ -106,13 +106,13 @@ def test_trials_and_rows_go_together() -> None:
 
 
 def test_the_last_trial_is_the_best_predicted_point() -> None:
-    search = moody(evaluations=6).fit(TOLD, ANSWER)
+    search = moody(evaluations=4, random_state=2).fit(TOLD, ANSWER)
     *first, last = search.optimizer_.trials
     scores = np.stack([search.cv_results_[f"split{k}_test_score"] for k in range(3)], axis=1)
-    noise = noise_of_means(scores[:5], 0.5, np.ones(5, dtype=int))
+    noise = noise_of_means(scores[:3], 0.5, np.ones(3, dtype=int))
     assert noise is not None
     options = {name: CHEAP[name] for name in ("acquisition", "hyperparameters", "settings")}
-    again = Optimizer(Space(RIGHT), direction="maximize", seed=0, **options)
+    again = Optimizer(Space(RIGHT), direction="maximize", seed=2, **options)
     for trial, noise_var in zip(first, noise, strict=True):
         again.tell(trial.params, trial.value, noise_var=noise_var)
     assert again.recommend().params == last.params

@@ -9,13 +9,14 @@ from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
 import numpy as np
-from optpair.insight import Noise, Predicted
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
-from optpair.engine import State
-from optpair.optimizer import ANSWER, make_engine, stream
+from optpair.cube.cube import Cube
+from optpair.engine.answers import Noise
+from optpair.problem.outcomes import Objective
 from optpair.report import Model, Row, Subject
 from optpair.report.findings import Answer, Findings, Moment, Slice
+from optpair.trials.estimate import Estimate
 from shell_cases import TINY
 
 EVIL = "<script>document.title='owned';throw 1</script>"
@@ -56,12 +57,11 @@ def search(values: Sequence[float] | None = None, **options: Any) -> Optimizer:
 def made_up(space: Space, told: int) -> tuple[Subject, Findings]:
     """A subject with so many trials, and findings that nobody found."""
     rng = np.random.default_rng(0)
-    points = np.asarray(space.cube.spread(rng.uniform(size=(told, len(space)))))
+    points = Cube(space.layout).spread(rng.uniform(size=(told, len(space))))
     rows = tuple(
         Row(i, "told", space.decode(x), float(rng.normal()), x=x) for i, x in enumerate(points)
     )
-    engine = make_engine(space, "jes", "map", None)
-    model = Model(space, engine, State(), stream(0, ANSWER, told))
+    model = Model(space, len(space) + 1, None)
     best = Answer(rows[0].params, 0.0, -0.5, 0.5)
     grid = {name: sorted({row.params[name] for row in rows})[:61] for name in space}
     shares = dict.fromkeys(space, 1 / len(space))
@@ -83,12 +83,12 @@ def made_up(space: Space, told: int) -> tuple[Subject, Findings]:
         total=shares,
         predicted=_flat(told),
     )
-    return Subject("made up", "minimize", rows, model), found
+    return Subject("made up", Objective("minimize"), rows, model), found
 
 
-def _flat(points: int) -> Predicted:
+def _flat(points: int) -> Estimate:
     zeros, ones = np.zeros(points), np.ones(points)
-    return Predicted(zeros, ones, -2 * ones, 2 * ones)
+    return Estimate(zeros, ones, -2 * ones, 2 * ones)
 
 
 class Seen(NamedTuple):

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from optpair.history import Direction
-from optpair.integrations.marks import FAILED, OUTPUT, mark
 from report_cases import EVIL, SPACE, Page, made_up, numbers, search
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
 from optpair.integrations.optuna import JESSampler
+from optpair.integrations.optuna.attributes import FAILED, OUTPUT, set_system_attribute
+from optpair.problem.outcomes import Direction, Objective
 from optpair.report.findings import moments
 from optpair.report.page import render
 from shell_cases import TINY, cheap, filled
@@ -127,8 +127,8 @@ def test_structure(told: Told) -> None:
 def test_the_verdict_is_a_sentence(told: Told) -> None:
     _, page = read(told[1])
     words = page.words["verdict"]
-    assert re.match(r"(Going on is|A little is|Something is|Too early)", words)
-    assert "nats" in words
+    assert re.match(r"(Going on is|A little is|Something is|The model is not yet sure)", words)
+    assert words.endswith(".")
 
 
 def test_trials_that_are_out_and_failed_are_in_the_table(told: Told) -> None:
@@ -253,7 +253,7 @@ def study(n: int = 5) -> optuna.Study:
         trial.suggest_int("one", 3, 3)
         kind = trial.suggest_categorical("kind", [None, True, "<b>bold</b>"])
         if trial.number == 2:
-            mark(trial.study, trial, FAILED, True)
+            set_system_attribute(trial.study, trial, FAILED, True)
             trial.set_user_attr(OUTPUT, "Traceback\n" + "x" * 50_000 + "\n<i>no GPU</i>")
             raise ValueError
         return x + (kind is None)
@@ -330,7 +330,11 @@ def test_a_place_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
 def test_better_is_lower_or_higher(direction: Direction, word: str, tmp_path: Path) -> None:
     optimizer = search(direction=direction)
     optimizer.report(tmp_path / "page.html")
-    text, page = read(tmp_path / "page.html")
-    assert f"{word} than the recommendation" in page.words["verdict"]
+    text, _ = read(tmp_path / "page.html")
     best = optimizer.recommend()
     assert numbers(text, "recommended") == [best.mean, *best.interval]
+    subject, found = made_up(Space({"x": Float(0, 1)}), 100)
+    subject = replace(subject, objective=Objective(direction))
+    page = Page(render(subject, found, datetime(2026, 1, 1)))
+    assert f"0.2 {word} than the recommendation" in page.words["verdict"]
+    assert "nats" in page.words["verdict"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from optpair.insight import Noise
 from report_cases import made_up
 
-from optpair import Categorical, Float, Int, Optimizer, Settings, Space
+from optpair import Categorical, Float, Int, Optimizer, Space
+from optpair.engine.answers import Noise
 from optpair.report import axes, words
 from optpair.report.findings import Answer
 from optpair.report.markup import Markup, el, text
@@ -159,7 +159,7 @@ def test_little_is_left_only_where_the_interval_is_narrow(
 def test_one_value_that_is_ten_times_too_large(tmp_path: Path) -> None:
     """Fifteen trials, the tenth of them told wrong: the interval is wide, but does not explode."""
     space = Space({"u": Float(0, 1), "v": Float(0, 1)})
-    optimizer = Optimizer(space, direction="maximize", seed=0, settings=Settings(ahead=False))
+    optimizer = Optimizer(space, direction="maximize", seed=0)
     rng = np.random.default_rng(0)
     for i in range(15):
         trial = optimizer.ask()

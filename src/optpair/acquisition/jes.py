@@ -4,12 +4,13 @@ For one set and one pair, with s* = s(x*), m* = m(x*) and q(x) = cov(f(x), f(x*)
 
     (M1)  m_p(x) = m(x) + q(x) (f* − m*) / (s* + δ)
     (M2)  s_p(x) = s(x) − q(x)² / (s* + δ)
-    (M3)  β = (f* − m_p) / √s_p, and v(β) the variance of a standard normal truncated above at β
+    (M3)  β = (f* − m_p) / √s_p,   r = φ(β)/Φ(β),   1 − v(β) = r (β + r)
     (M4)  gain_p(x) = ½ log(s + σ²) − ½ log(s_p v + σ²), in two terms that cannot cancel
-    (M5)  α(x) = mean over sets of the mean over that set's pairs of gain_p(x)
+    (M5)  α(x) = mean over sets of the mean over that set's pairs of gain_p(x), in nats
 
-The first term of (M4), what knowing f(x*) = f* takes from the variance at x, is exact. The second,
-what knowing f(x) ≤ f* takes, is moment-matched (a lower bound) or, with `exact`, an integral.
+v(β) is the variance of a standard normal truncated above at β. The first term of (M4), what knowing
+f(x*) = f* takes from the variance at x, is exact. The second, what knowing f(x) ≤ f* takes, is
+moment-matched (a lower bound) or, with `exact`, an integral.
 
 δ keeps a pair at which the posterior is already certain from dividing by zero. It is relative to
 the output scale: the smaller it is, the closer to a noiseless observation of the pair.

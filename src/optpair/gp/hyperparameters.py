@@ -12,8 +12,9 @@ value v, the prior of u, and how the value changes with the units of y. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -221,6 +222,9 @@ class Hyperparameters:
     def some(self, chosen: slice) -> Hyperparameters:
         """Some of the sets."""
         return Hyperparameters(**{name: value[chosen] for name, value in self.values().items()})
+
+    def __reduce__(self) -> tuple[Callable[[], Hyperparameters], tuple[()]]:
+        return partial(Hyperparameters, **self.values()), ()
 
     def __repr__(self) -> str:
         sets = "1 set" if self.sets == 1 else f"{self.sets} sets"

@@ -41,7 +41,7 @@ def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> bool:
 
 def _start(file: StudyFile) -> subprocess.Popen[bytes]:
     """A worker. A Ctrl-C that is passed on while it starts waits until it listens."""
-    command = [sys.executable, "-m", "optpair.cli", "run", str(file.path)]
+    command = [sys.executable, "-m", "optpair", "run", str(file.path)]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
     try:
         # A session of its own: Ctrl-C reaches it through this process only.

@@ -81,10 +81,10 @@ def _horner(coefficients: list[float], u: Reals) -> Reals:
 def truncated_moments(beta: Reals) -> TruncatedMoments:
     """Hazard r, excess β + r, variance v and 1 − v of a standard normal truncated above at β.
 
-        r = φ(β)/Φ(β),   1 − v = r (β + r)                                     (M3)
+        r = φ(β)/Φ(β),   1 − v = r (β + r)
 
-    In the lower tail, without cancellation, β + r = K₁ and v = K₁ (K₂ − K₁). Any β from −1e70 up:
-    v keeps its relative precision as v → 1/β², and 1 − v is 0 above β = 39.
+    as in (M3). In the lower tail, without cancellation, β + r = K₁ and v = K₁ (K₂ − K₁). Any β from
+    −1e70 up: v keeps its relative precision as v → 1/β², and 1 − v is 0 above β = 39.
     """
     return truncated_moments_and_slope(beta)[0]
 

@@ -101,7 +101,7 @@ def _matched_slopes(
 def noiseless_gain(beta: Reals) -> Reals:
     """The truncation gain without noise, H[f] − H[f | f ≤ β], in nats.
 
-        −log Φ(β) + ½ β φ(β)/Φ(β)                        β > −5                          (M6)
+        −log Φ(β) + ½ β φ(β)/Φ(β)                        β > −5,  as in (M6)
         log(√2π (t + K₁)) − ½ t K₁                       β ≤ −5, t = −β
 
     Falls from ∞ (as log|β|) to 0 (as ½ β φ(β)). Relative precision everywhere from −1e70 to where

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from optpair.study.config import Command, Function, StudyError, load
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from optpair.studies.config import Command, Function, StudyError, load
 
 SPACE = """
 [space]
@@ -31,7 +32,7 @@ direction = "maximize"
 evaluations = 7
 seed = 3
 storage = "postgresql+psycopg://me@host/db"
-sampler = "sobol"
+sampler = "lattice"
 stale_after = 5
 
 [objective]
@@ -44,7 +45,7 @@ sets = 6
     file = load(write(tmp_path, text + SPACE))
     assert (file.name, file.direction, file.evaluations, file.seed) == ("digits", "maximize", 7, 3)
     assert file.storage == "postgresql+psycopg://me@host/db"
-    assert (file.sampler, file.stale_after, file.settings) == ("sobol", 5.0, {"sets": 6})
+    assert (file.sampler, file.stale_after, file.settings) == ("lattice", 5.0, {"sets": 6})
     assert file.folder == tmp_path
     assert isinstance(file.objective, Command)
     assert file.objective.timeout == 60

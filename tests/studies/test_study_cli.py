@@ -16,25 +16,25 @@ from typing import Any
 
 import optuna
 import pytest
-from optpair.integrations.marks import FAILED
-from optpair.study import storage, trials
-from optpair.study.config import StudyError, load
-from optpair.study.objective import Outcome
-from optpair.study.storage import open_storage, open_study
-from optpair.study.trials import BEAT, Watch, forget
-from optpair.study.worker import Stop, beating, look, record
 from optuna.distributions import FloatDistribution
 from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 from typer.testing import CliRunner
 
-from optpair.cli import app
+from optpair.cli.app import app
+from optpair.integrations.optuna.attributes import FAILED
+from optpair.studies import lifecycle, storage
+from optpair.studies.config import StudyError, load
+from optpair.studies.lifecycle import BEAT, Watch, forget
+from optpair.studies.objective import Outcome
+from optpair.studies.storage import open_storage, open_study
+from optpair.studies.worker import Stop, beating, look, record
 from shell_cases import shell
 
 FILE = """
 [study]
 evaluations = 4
-sampler = "sobol"
+sampler = "lattice"
 direction = "maximize"
 stale_after = 0.5
 
@@ -94,7 +94,7 @@ def test_run_resumes_and_exports(tmp_path: Path) -> None:
 def test_a_standard_error_that_cannot_be_written_to_ends_nothing(
     tmp_path: Path, redirection: str
 ) -> None:
-    command = f"{shlex.quote(sys.executable)} -m optpair.cli run {write(tmp_path)} --workers"
+    command = f"{shlex.quote(sys.executable)} -m optpair run {write(tmp_path)} --workers"
     one = shell(f"{command} 1 --json {redirection}")
     assert json.loads(one.stdout)["counts"] == {"told": 4}
     write(tmp_path, evaluations="evaluations = 8 #")
@@ -115,7 +115,7 @@ starts = 2
 steps = 4
 moves = 2
 """
-    path = write(tmp_path, sobol="jes", **{"[space]": tiny + "[space]"})
+    path = write(tmp_path, lattice="jes", **{"[space]": tiny + "[space]"})
     found = shown("run", path)
     best = found["recommendation"]
     assert found["counts"] == {"told": 4}
@@ -154,7 +154,7 @@ def test_the_last_line_of_a_run_is_of_the_sampler_that_suggested(
     monkeypatch.setattr(JESSampler, "sample_relative", suggest)
     monkeypatch.setattr(JESSampler, "recommend", recommend)
     monkeypatch.setattr(storage.time, "sleep", lambda seconds: None)
-    assert run("run", write(tmp_path, sobol="jes"))[0] == 0
+    assert run("run", write(tmp_path, lattice="jes"))[0] == 0
     assert set(asked) == suggested
     assert len(suggested) == 1
 
@@ -191,7 +191,7 @@ def test_why_a_trial_failed_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_reason_is_one_line(output: str | None, reason: str) -> None:
-    assert trials.reason(output) == reason
+    assert lifecycle.reason(output) == reason
 
 
 def test_text_in_csv_is_no_formula(tmp_path: Path) -> None:
@@ -266,11 +266,11 @@ def test_what_cannot_be_told(
     [
         ({"maximize": "minimize"}, "another direction maximize"),
         ({"[-1, 1]": "[-1, 2]"}, "with another [space]"),
-        ({"sobol": "sobool"}, "acquisition must be one of"),
+        ({"lattice": "sobool"}, "acquisition must be one of"),
         ({"[objective]": "[objectives]"}, "unknown key 'objectives'"),
-        ({"sobol": "jes", "[space]": "[settings]\nset = 3\n[space]"}, "unknown key 'set'"),
-        ({"sobol": "jes", "[space]": "[settings]\nsets = 0\n[space]"}, "sets must be an int"),
-        ({'sampler = "sobol"': 'storage = "oracle+x://h/d"'}, "cannot be opened"),
+        ({"lattice": "jes", "[space]": "[settings]\nset = 3\n[space]"}, "unknown key 'set'"),
+        ({"lattice": "jes", "[space]": "[settings]\nsets = 0\n[space]"}, "sets must be an int"),
+        ({'sampler = "lattice"': 'storage = "oracle+x://h/d"'}, "cannot be opened"),
         ({sys.executable: "/no/such/python"}, "cannot be started"),
     ],
 )
@@ -286,9 +286,9 @@ def test_another_study_or_a_mistake_is_refused(
 
 
 def test_without_optuna_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[:2] == ["optpair", "study"]]:
+    for name in [name for name in sys.modules if name.split(".")[:2] == ["optpair", "studies"]]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("optpair.study", raising=False)
+    monkeypatch.delattr("optpair.studies", raising=False)
     monkeypatch.setitem(sys.modules, "optuna", None)
     monkeypatch.setitem(sys.modules, "optuna.distributions", None)
     result = CliRunner().invoke(app, ["status", str(write(tmp_path))])
@@ -296,12 +296,13 @@ def test_without_optuna_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
     assert "pip install 'optpair[optuna]'" in result.stderr
 
 
-def test_status_does_without_jax(tmp_path: Path) -> None:
+def test_status_does_without_the_engine(tmp_path: Path) -> None:
     path = write(tmp_path)
     shown("ask", path)
     script = (
-        "import sys; from optpair.study import commands, config;"
-        f"commands.status(config.load({str(path)!r})); print('jax' in sys.modules)"
+        "import sys; from optpair.studies import commands, config;"
+        f"commands.status(config.load({str(path)!r}));"
+        "print('optpair.engine.session' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert found.stdout == "False\n", found.stderr
@@ -314,12 +315,14 @@ SLOW = "import sys, time; time.sleep(1); print(float(sys.argv[1]) ** 2)"
 def test_ctrl_c(tmp_path: Path, workers: int, times: int) -> None:
     """Once: what runs is finished and told. Twice: it is abandoned, and forgotten."""
     code = SLOW if times == 1 else SLOW.replace("sleep(1)", "sleep(60)")
-    path = write(tmp_path, code, sobol="random")  # SciPy takes a second to import
+    path = write(tmp_path, code, lattice="random")  # SciPy takes a second to import
     study = open_study(load(path))
-    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", str(workers)]
+    command = [sys.executable, "-m", "optpair", "run", str(path), "--workers", str(workers)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for _ in range(600):
-        if trials.count(study.trials)["running"] == workers and all(t.params for t in study.trials):
+        if lifecycle.count(study.trials)["running"] == workers and all(
+            t.params for t in study.trials
+        ):
             break
         time.sleep(0.05)
     for _ in range(times):
@@ -328,12 +331,12 @@ def test_ctrl_c(tmp_path: Path, workers: int, times: int) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     state = "told" if times == 1 else "cancelled"
-    assert trials.count(study.trials) == {state: workers}
+    assert lifecycle.count(study.trials) == {state: workers}
 
 
 def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
-    path = write(tmp_path, sobol="random")
-    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", "2"]
+    path = write(tmp_path, lattice="random")
+    command = [sys.executable, "-m", "optpair", "run", str(path), "--workers", "2"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while not list(tmp_path.glob("*.db")):
         time.sleep(0.02)
@@ -343,7 +346,7 @@ def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "Traceback" not in said
     assert "workers ended" not in said
-    assert trials.count(open_study(load(path)).trials)["running"] == 0
+    assert lifecycle.count(open_study(load(path)).trials)["running"] == 0
 
 
 @pytest.mark.parametrize("command", ["status", "recommend", "report", "export", "tell"])
@@ -398,9 +401,9 @@ def test_who_slept_lets_the_others_beat_before_calling_them_dead(
     clock = time.monotonic
     with beating(alive, 0.05):
         look(study, watch, stop, said.append)
-        monkeypatch.setattr(trials.time, "monotonic", lambda: clock() + 1000)
+        monkeypatch.setattr(lifecycle.time, "monotonic", lambda: clock() + 1000)
         found = look(study, watch, stop, said.append)
-    assert [trials.state(trial) for trial in found] == ["running", "stale"]
+    assert [lifecycle.state(trial) for trial in found] == ["running", "stale"]
     assert said == [f"trial {dead.number}: stale, its worker is gone"]
 
 
@@ -412,10 +415,10 @@ def test_what_a_stale_trial_gives_late_is_kept(tmp_path: Path) -> None:
         trial = study.ask()
         forget(study, study.trials[trial.number], "stale")
         assert record(study, trial, file.space, params, outcome)
-    assert trials.count(study.trials) == {"stale": 2, "told": 1, "failed": 1}
-    told, failed = (t for t in study.trials if trials.state(t) != "stale")
+    assert lifecycle.count(study.trials) == {"stale": 2, "told": 1, "failed": 1}
+    told, failed = (t for t in study.trials if lifecycle.state(t) != "stale")
     assert (told.value, told.params) == (0.25, params)
-    assert (failed.params, trials.row(failed)["output"]) == (params, "broken")
+    assert (failed.params, lifecycle.row(failed)["output"]) == (params, "broken")
 
 
 @pytest.mark.parametrize("state", ["cancelled", "failed", "told"])
@@ -428,7 +431,7 @@ def test_a_trial_that_somebody_ended_does_not_end_its_worker(tmp_path: Path, sta
     shown("tell", path, 0, *{"cancelled": ["--cancel"], "failed": ["--failed"], "told": [7]}[state])
     stored = record(study, trial, file.space, {"x": 0.5, "c": "a"}, Outcome(0.25), said.append)
     assert not stored
-    assert trials.count(study.trials) == {state: 1}
+    assert lifecycle.count(study.trials) == {state: 1}
     assert f"somebody has ended it meanwhile: it is {state}" in said[0]
 
 
@@ -440,7 +443,7 @@ def test_what_came_through_though_the_answer_was_lost_is_stored(tmp_path: Path) 
         trial = study.ask()
         for _ in range(2):  # the second time is after an answer that was lost
             assert record(study, trial, file.space, {"x": 0.5, "c": "a"}, outcome)
-    assert trials.count(study.trials) == {"told": 1, "failed": 1}
+    assert lifecycle.count(study.trials) == {"told": 1, "failed": 1}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell's $PPID")
@@ -463,8 +466,8 @@ def test_a_killed_worker_takes_its_command_along(tmp_path: Path, workers: int) -
         "pathlib.Path(f'{{os.getppid()}}.pids').write_text("
         "f'{{os.getpid()}} {{child.pid}} over'); time.sleep(60)"
     )
-    path = write(tmp_path, code, sobol="random")
-    command = [sys.executable, "-m", "optpair.cli", "run", str(path), "--workers", str(workers)]
+    path = write(tmp_path, code, lattice="random")
+    command = [sys.executable, "-m", "optpair", "run", str(path), "--workers", str(workers)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     notes: list[Path] = []
     for _ in range(600):
@@ -503,7 +506,7 @@ def test_json_is_alone_on_standard_output(tmp_path: Path, workers: int) -> None:
     text = path.read_text().splitlines()
     call = 'python = "talks:f"'
     path.write_text("\n".join(call if line.startswith("command") else line for line in text))
-    command = [sys.executable, "-m", "optpair.cli", "run", path, "--json", "--workers", workers]
+    command = [sys.executable, "-m", "optpair", "run", path, "--json", "--workers", workers]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["ended"] == 4
     for said in ("imported", "called", "past", "shell"):
@@ -525,7 +528,7 @@ def test_forgetting_never_undoes_a_value(tmp_path: Path) -> None:
     before = study.trials[0]
     study.tell(trial, 1.0)
     forget(study, before, "stale")
-    assert trials.count(study.trials) == {"told": 1}
+    assert lifecycle.count(study.trials) == {"told": 1}
 
 
 def test_states_of_a_study_that_others_wrote() -> None:
@@ -542,4 +545,4 @@ def test_states_of_a_study_that_others_wrote() -> None:
                 state=state, params={"x": 0.5}, distributions=space, system_attrs=attributes
             )
         )
-    assert [trials.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "pruned"]
+    assert [lifecycle.state(t) for t in study.trials] == ["enqueued", "stale", "failed", "pruned"]

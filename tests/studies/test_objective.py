@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from optpair.study.config import Command, Function, StudyError
-from optpair.study.objective import KEPT, Outcome, call, find, parse, run
+
+from optpair.studies.config import Command, Function, StudyError
+from optpair.studies.objective import KEPT, Outcome, call, find, parse, run
 
 
 def script(code: str, *arguments: str, timeout: float | None = None) -> Command:

@@ -18,15 +18,15 @@ from typing import Any
 import optuna
 import psycopg
 import pytest
-from optpair.study import commands, storage, trials, worker
-from optpair.study.config import StudyFile, load
-from optpair.study.objective import Outcome
-from optpair.study.storage import open_study
-from optpair.study.worker import record
 from optuna.exceptions import StorageInternalError
 from typer.testing import CliRunner
 
-from optpair.cli import app
+from optpair.cli.app import app
+from optpair.studies import commands, lifecycle, storage, worker
+from optpair.studies.config import StudyFile, load
+from optpair.studies.objective import Outcome
+from optpair.studies.storage import open_study
+from optpair.studies.worker import record
 
 FILE = """
 [study]
@@ -80,13 +80,13 @@ def url(request: pytest.FixtureRequest) -> str:
 def test_two_workers_share_it_and_one_is_killed(tmp_path: Path, url: str) -> None:
     path = write(tmp_path, url)
     study = open_study(load(path))
-    command = [sys.executable, "-W", "error", "-m", "optpair.cli", "run", str(path), "--json"]
+    command = [sys.executable, "-W", "error", "-m", "optpair", "run", str(path), "--json"]
     first, second = (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     )
     for _ in range(600):
-        running = [trials.row(t) for t in study.trials if trials.state(t) == "running"]
+        running = [lifecycle.row(t) for t in study.trials if lifecycle.state(t) == "running"]
         if any(t["params"] and t["worker"].endswith(f":{first.pid}") for t in running):
             break
         time.sleep(0.05)
@@ -138,8 +138,8 @@ import sys
 for name in ("psycopg", "psycopg2", "pymysql", "MySQLdb", "redis", "grpc"):
     sys.modules[name] = None
 from pathlib import Path
-from optpair.study.config import load
-from optpair.study.storage import open_study
+from optpair.studies.config import load
+from optpair.studies.storage import open_study
 path = Path({str(tmp_path / "study.toml")!r})
 for scheme in ("postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "redis", "grpc"):
     text = "[study]\\nstorage = '%s://me:secret@h/d'\\n[space]\\nx = {{ int = [0, 1] }}"
@@ -296,7 +296,7 @@ def test_a_storage_that_stays_away_is_an_error(
 def test_drivers_errors_are_known_when_they_are_loaded() -> None:
     for name, error in (("grpc", "RpcError"), ("redis", "RedisError")):
         module = pytest.importorskip(name)
-        assert getattr(module, error) in storage.away()
+        assert getattr(module, error) in storage.storage_errors()
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"garbage" * 999)])
@@ -327,13 +327,13 @@ def test_a_storage_that_is_away_at_the_end_undoes_nothing(
     file: StudyFile, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     arguments = ["run", str(file.path), "--workers", str(workers)]
-    monkeypatch.setattr(commands, "_trials", lambda _: storage.insist(Away(10**6, None)))
+    monkeypatch.setattr(commands, "_trials", lambda _: storage.retry(Away(10**6, None)))
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "all evaluations were made; the recommendation cannot be read: no route" in result.stdout
     problem = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["problem"]
     assert "no route to host" in problem
-    assert trials.ended(trials.count(open_study(file).trials)) == file.evaluations
+    assert lifecycle.ended(lifecycle.count(open_study(file).trials)) == file.evaluations
 
 
 def test_a_recommendation_that_cannot_be_read_is_no_error(
@@ -343,7 +343,6 @@ def test_a_recommendation_that_cannot_be_read_is_no_error(
         def recommend(self, study: optuna.Study) -> Any:
             raise StorageInternalError("no route to host")
 
-    monkeypatch.setattr(commands, "has_engine", lambda file: True)
     monkeypatch.setattr(commands, "_answering", lambda file, study: Sampler())
     result = CliRunner().invoke(app, ["run", str(file.path)])
     assert result.exit_code == 0, result.output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import optuna
 import pytest
@@ -9,8 +11,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import RDBStorage
 
 from optpair import Settings
-from optpair.integrations import optuna as integration
-from optpair.integrations.optuna import JESSampler
+from optpair.integrations.optuna.sampler import JESSampler, _StudyModel
+from optpair.trials.data import Data
 
 SPACE: dict[str, BaseDistribution] = {
     "a": FloatDistribution(-1.0, 1.0),
@@ -54,5 +56,11 @@ def test_workers_keep_away_from_each_others_running_trials(
 ) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     apart = spread(postgres, "seeing")
-    monkeypatch.setattr(integration._Desk, "pending", lambda *args, **kwargs: [])
+    seeing = _StudyModel.data
+
+    def blind(model: _StudyModel, study: optuna.Study, but: int = -1) -> Data:
+        data = seeing(model, study, but)
+        return replace(data, pending=data.pending[:0])
+
+    monkeypatch.setattr(_StudyModel, "data", blind)
     assert apart > 1.5 * spread(postgres, "blind")
