@@ -15,7 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from optpair.cube.candidates import space_filling
+from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube
+from optpair.cube.lattice import lattice
+from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import BLOCK, Posterior, as_points
 from optpair.optima.base import Optima
@@ -100,6 +104,33 @@ class Acquisition(ABC):
     def __call__(self, X: ArrayLike) -> Float[np.ndarray, " q"]:
         """Values at the points X, shape (q, d)."""
         return self.screen(as_points(X, self.dimensions))
+
+    @engine_work
+    def maximum(
+        self,
+        seed: int = 0,
+        *,
+        cube: Cube | None = None,
+        candidates: int = 2048,
+        starts: int = 8,
+        steps: int = 50,
+    ) -> tuple[Float[np.ndarray, " d"], float]:
+        """The best point found, and its value.
+
+        Args:
+            seed: shifts the points that are screened.
+            cube: its legal points are searched; [0, 1]^d by default.
+            candidates: space-filling points that are screened.
+            starts: the best of so many groups of them are climbed from.
+            steps: steps of a climb.
+        """
+        cube = Cube.box(self.dimensions) if cube is None else cube
+        shift = Stream.of(seed).draw().uniform(size=cube.parameters)
+        points = space_filling(shift, cube, lattice(cube.parameters, candidates))
+        values = self.screen(points)
+        return maximise(
+            self, Region.whole(cube), points, values, starts=starts, steps=steps, enough=PRECISE
+        )
 
     @engine_work
     def gradient(self, X: ArrayLike) -> Float[np.ndarray, "q d"]:

@@ -18,7 +18,8 @@ from optpair.cube.region import Region
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 SHORTEST = 1e-9  # a radius of the cube: a climb that steps no further has arrived
 MANY = 0.8  # the share of climbs that are still going, at which the others are taken out
-ENOUGH = 1e-4  # of the spread of screened values: less is not worth another step
+ENOUGH = 1e-4  # of the spread of screened values: less is not worth another step,
+PRECISE = 1e-8  # unless an answer is looked for, and not a query
 ROUNDS = 2  # of discrete moves, each followed by a climb
 ROWS = 4096  # rows looked at together in a discrete move, at most
 

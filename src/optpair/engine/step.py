@@ -21,7 +21,7 @@ from optpair.acquisition.mean import mean
 from optpair.acquisition.registry import Control, Entry
 from optpair.acquisition.weights import Success, fit_success, weighted
 from optpair.cube.candidates import ANCHORS, Screening, space_filling
-from optpair.cube.climb import maximise
+from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
@@ -44,7 +44,6 @@ from optpair.trials.transform import Scaling
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
 EXPLOIT = 0.1
-PRECISE = 1e-8  # of the spread of the mean: what is left to win at a recommended point
 SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
 

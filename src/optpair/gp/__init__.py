@@ -5,6 +5,7 @@ they are passed in, noise and output scale are variances.
 """
 
 from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.inference import infer
 from optpair.gp.kernels import RBF, Kernel, Matern52, Mixed
 from optpair.gp.paths import Paths, sample_paths
 from optpair.gp.posterior import Posterior, condition
@@ -24,5 +25,6 @@ __all__ = [
     "Posterior",
     "Prior",
     "condition",
+    "infer",
     "sample_paths",
 ]

@@ -21,7 +21,7 @@ import numpy as np
 
 import optpair
 from optpair.persistence.documents import settings_to_json
-from optpair.threads import few_threads
+from optpair.threads import engine_work
 from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments
@@ -142,8 +142,7 @@ def settings(chosen: methods.Setup) -> dict[str, Any]:
 
 def work(spec: Run) -> Row:
     """A run as a worker does it: on one thread of BLAS, the task's values too."""
-    with few_threads():
-        return run(spec)
+    return engine_work(run)(spec)
 
 
 def _short(number: float, digits: int = DIGITS) -> float:
