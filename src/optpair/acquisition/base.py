@@ -95,6 +95,9 @@ class Acquisition(ABC):
     ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """Values at the points X, and their derivatives there."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(in {self.dimensions}-D)"
+
     def screen(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
         """Values at many points, a block of them at a time."""
         blocks = [self.values(X[i : i + BLOCK]) for i in range(0, len(X), BLOCK)]

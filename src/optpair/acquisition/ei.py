@@ -45,7 +45,7 @@ White = Float[np.ndarray, "2 draws n"]
 """Standard normal numbers: u and ε of (M12), for each draw and fantasy."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EI(OfMoments):
     """The mean EI, or its logarithm, which has a slope to climb where EI itself is 0."""
 

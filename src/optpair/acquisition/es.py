@@ -93,7 +93,7 @@ class Chances(NamedTuple):
     mean: Float[np.ndarray, "g q 1 R"]  # Σ_k w_k p(ξ_k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ES(Acquisition):
     """α_ES (S4), in nats."""
 

@@ -49,7 +49,7 @@ DELTA = 1e-8  # of the output scale: how exactly f* is met,
 FLAT = 1e-6  # and a slope is zero
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JES(Acquisition):
     """α_JES (M5), in nats."""
 

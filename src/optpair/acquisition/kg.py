@@ -52,7 +52,7 @@ class Lines(NamedTuple):
     slopes: Float[np.ndarray, "M q A"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KG(Acquisition):
     """The knowledge gradient (M15), in units of y."""
 

@@ -14,7 +14,7 @@ from optpair.acquisition.base import Acquisition, Context, Points, Rows
 from optpair.gp.posterior import Posterior
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mean(Acquisition):
     """The mean over sets of m(x), in units of y. It needs no variance, so nothing is whitened."""
 

@@ -70,7 +70,7 @@ ENOUGH = 1e-10  # of log(−log P), which is about as much of the Gumbel distrib
 ROUNDS = 40  # of regula falsi, at most: about six are needed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MES(OfMoments):
     """What an evaluation says about f*, in nats."""
 

@@ -34,7 +34,7 @@ Build = Callable[[Context], Acquisition]
 Each = Float[np.ndarray, "M F q"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OfFunction(OfMoments):
     """The mean over sets and fantasies of a function of m(x) and s(x)."""
 

@@ -71,7 +71,7 @@ class Left(NamedTuple):
     share: Float[np.ndarray, "M P q"]  # ρ² k_q(x, x), what knowing t would take
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PES(Acquisition):
     """α_PES (P6), in nats.
 

@@ -23,7 +23,7 @@ MARGIN = 0.01  # of the output scale's square root
 SQRT_2PI = np.sqrt(2 * np.pi)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PI(OfMoments):
     """The mean probability of improvement."""
 

@@ -18,7 +18,7 @@ from optpair.streams import Stream
 from optpair.threads import engine_work
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TS(Acquisition):
     """One sample path, in units of y."""
 

@@ -22,7 +22,7 @@ DELTA = 0.1
 SHARE = 0.2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UCB(OfMoments):
     """The mean upper bound, in units of y."""
 

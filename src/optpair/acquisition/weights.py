@@ -97,7 +97,7 @@ def fit_success(
     return Success(fit(hypers, sample, kernel=own.kernel, columns=own.columns))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Weighted(Acquisition):
     """An acquisition function with weights."""
 

@@ -70,6 +70,9 @@ class Answers:
     model: Model
     data: Data
 
+    def __repr__(self) -> str:
+        return f"Answers({self.model!r})"
+
     @cached_property
     def best_point(self) -> Float[np.ndarray, " D"]:
         """The argmax of the averaged posterior mean."""

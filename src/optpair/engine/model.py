@@ -82,6 +82,9 @@ class Model:
     worst: float
     """The lowest standardised value of the objective: what a failure is worth, at most."""
 
+    def __repr__(self) -> str:
+        return f"Model({', '.join(repr(posterior) for posterior in self.posteriors)})"
+
     @property
     def objective(self) -> OutcomeModel:
         """The model of the only outcome."""

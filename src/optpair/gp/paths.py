@@ -128,6 +128,10 @@ class Paths:
         c -= s  # the derivative by the angle
         return values, c @ self.omega + between.pull(update)
 
+    def __repr__(self) -> str:
+        M, P = self.shape
+        return f"Paths({M} sets of {P}, in {self.X.shape[1]}-D)"
+
 
 def _prior(
     omega: Num[np.ndarray, "F D"],

@@ -62,6 +62,12 @@ class Data:
                     noise_var[row, column] = np.nan if found.noise_var is None else found.noise_var
         return cls(stack("told"), Y, noise_var, stack("pending"), stack("failed"))
 
+    def __repr__(self) -> str:
+        return (
+            f"Data({self.told} told, {len(self.pending)} pending, {len(self.failed)} failed; "
+            f"{self.outcomes} outcome(s))"
+        )
+
     @property
     def told(self) -> int:
         """n, the number of trials that were told."""

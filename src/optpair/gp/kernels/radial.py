@@ -239,6 +239,9 @@ class RadialCovariance:
     outputscale: Num[np.ndarray, " M"]
     own: Mapping[str, Num[np.ndarray, " M"]]
 
+    def __repr__(self) -> str:
+        return f"RadialCovariance({self.kernel!r}, {len(self.scale)} sets)"
+
     def shaped(self, axes: int) -> Own:
         """The kernel's own hyperparameters, to broadcast against arrays of so many axes."""
         return {name: v.reshape(v.shape + (1,) * (axes - 1)) for name, v in self.own.items()}
