@@ -134,17 +134,13 @@ class Posterior:
         return self.X[np.resize(order, count if len(order) else 0)]
 
     @engine_work
-    def predict(
-        self, X: ArrayLike
-    ) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
+    def predict(self, X: ArrayLike) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
         """Mean and variance of the noiseless f at the points X: (M, q) each."""
         means, variance = self.moments(as_points(X, self.dimensions))
         return means.mean(1), variance
 
     @engine_work
-    def joint(
-        self, X: ArrayLike
-    ) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q q"]]:
+    def joint(self, X: ArrayLike) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q q"]]:
         """Mean and joint covariance of the noiseless f at the points X: (M, q) and (M, q, q)."""
         points = as_points(X, self.dimensions)
         query = self.at(points)
@@ -159,9 +155,7 @@ class Posterior:
 
     def some_fantasies(self, count: int) -> Posterior:
         """The first `count` of its fantasies."""
-        return replace(
-            self, residual=self.residual[:, :count], weights=self.weights[:, :count]
-        )
+        return replace(self, residual=self.residual[:, :count], weights=self.weights[:, :count])
 
     def of_sets(self, chosen: slice | np.ndarray) -> Posterior:
         """Of some of the sets."""
@@ -169,9 +163,7 @@ class Posterior:
         own = {name: getattr(self, name)[chosen] for name in names}
         return replace(self, covariance=self.covariance.of_sets(chosen), **own)
 
-    def append(
-        self, x: Float[np.ndarray, " D"], values: Float[np.ndarray, "M F"]
-    ) -> Posterior:
+    def append(self, x: Float[np.ndarray, " D"], values: Float[np.ndarray, "M F"]) -> Posterior:
         """Add one observation, with the noise of a future query.
 
         C gains the row (c, γ) with c = C⁻¹k(X, x) and γ² = k(x, x) + σ² − c·c; its inverse gains
@@ -248,9 +240,7 @@ def as_points(X: ArrayLike, dimensions: int) -> Float[np.ndarray, "q D"]:
     return points
 
 
-def fit(
-    hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Columns
-) -> Posterior:
+def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Columns) -> Posterior:
     """The posterior under each set.
 
     `columns[c]` is the parameter whose length scale column c has. The noise of a future query is
@@ -328,9 +318,7 @@ def condition(
     return posterior
 
 
-def as_sample(
-    X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None, dimensions: int
-) -> Sample:
+def as_sample(X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None, dimensions: int) -> Sample:
     """Points, values and noise variances that fit together, or an error that says what does not."""
     points = as_points(X, dimensions)
     values = np.asarray(y, dtype=np.float64)
