@@ -31,7 +31,7 @@ _STEP_LOW = (_STEP - _STEP_HIGH) + 2.4492935982947064e-16 / NODES  # with the re
 _COS, _SIN = np.cos(np.arange(NODES) * _STEP), np.sin(np.arange(NODES) * _STEP)
 
 
-def cos_sin(radians: Num[np.ndarray, "..."]) -> tuple[np.ndarray, np.ndarray]:
+def cos_sin(radians: Num[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     """cos and sin; in double precision in less than half of NumPy's time, to 2e-14.
 
     From the nearest of 4096 known angles, by the addition theorems. Holds up to 1e4 radians;
