@@ -53,9 +53,10 @@ def few_threads() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _before.restore_original_limits()
+            if _inside:  # zero in a child that was forked in here: its setting is back already
+                _inside -= 1
+                if _inside == 0:
+                    _before.restore_original_limits()
 
 
 def engine_work(function: Callable[P, R]) -> Callable[P, R]:

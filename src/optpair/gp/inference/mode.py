@@ -61,9 +61,7 @@ class Mode:
         """The mode, from the last one and from the prior."""
         return Found(fit_mode(sample, process, state))
 
-    def rescaled(
-        self, state: Theta, ratio: float, offset: float, process: Process
-    ) -> Theta:
+    def rescaled(self, state: Theta, ratio: float, offset: float, process: Process) -> Theta:
         """Only a start: it need not follow."""
         return state
 
