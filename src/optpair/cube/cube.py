@@ -135,9 +135,7 @@ class Cube:
         inward = np.where(here <= 0.0, 1.0, np.where(here >= last, -1.0, outward))
         return np.where((there == here) & nudge, here + inward, there)
 
-    def _stepped(
-        self, X: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _stepped(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The stepped columns of X, and of `last`, `offset` and `log`."""
         columns, layout = np.array(self.layout.stepped, dtype=int), self.layout
         return X[..., columns], layout.last[columns], layout.offset[columns], layout.log[columns]
@@ -165,6 +163,8 @@ def _choose(X: np.ndarray, start: int, stop: int, category: np.ndarray) -> None:
     X[..., start:stop] = HOT * (category[..., None] == np.arange(stop - start))
 
 
-def among(x: Float[np.ndarray, " D"], rows: Float[np.ndarray, "n D"], within: float = CLOSE) -> bool:
+def among(
+    x: Float[np.ndarray, " D"], rows: Float[np.ndarray, "n D"], within: float = CLOSE
+) -> bool:
     """Whether a point is one of the rows, up to a distance in each column."""
     return bool(np.any(np.all(np.abs(rows - x) < within, axis=1)))

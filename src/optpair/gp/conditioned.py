@@ -148,8 +148,8 @@ class Conditioned:
         """The covariances of f(x) with z, and what they pull back."""
         jets = self.functionals.jets(self.posterior, X)
         rows = jets[0].rows if len(jets) == 1 else np.concatenate([jet.rows for jet in jets], 2)
-        M, P, I, n = self.whitened.shape
-        by_data = self.whitened.reshape(M, P * I, n) @ np.swapaxes(query.A, 1, 2)
+        M, P, count, n = self.whitened.shape
+        by_data = self.whitened.reshape(M, P * count, n) @ np.swapaxes(query.A, 1, 2)
         z = self.fold @ rows
         z -= by_data.reshape(z.shape)
         return ConditionedQuery(self, query, jets, z)
@@ -172,10 +172,10 @@ class ConditionedQuery:
     ) -> Float[np.ndarray, "M q D"]:
         """From derivatives by z and by the moments to those by each point's coordinates."""
         of = self.conditioned
-        M, P, I, q = by_z.shape
+        M, P, count, q = by_z.shape
         by_rows = np.swapaxes(of.fold, 2, 3) @ by_z
-        flat = np.swapaxes(by_z.reshape(M, P * I, q), 1, 2)
-        by_whitened = -(flat @ of.whitened.reshape(M, P * I, -1))
+        flat = np.swapaxes(by_z.reshape(M, P * count, q), 1, 2)
+        by_whitened = -(flat @ of.whitened.reshape(M, P * count, -1))
         slope = self.query.pull(by_means, by_variance, by_whitened)
         begin = 0
         for jet in self.jets:

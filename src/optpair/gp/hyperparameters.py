@@ -1,7 +1,7 @@
 """Hyperparameters: sets of values by name, and the table that lays them out in one vector θ.
 
 A table is a row of blocks: name, number of entries, the transform between an entry u of θ and the
-value v, the prior of u, and how the value changes with the units of y. Nothing is found by position.
+value v, the prior of u, and how the value changes with the units of y. Nothing goes by position.
 
 | transform       | v(u)            | for                              |
 |-----------------|-----------------|----------------------------------|
@@ -143,9 +143,7 @@ class Table:
     def rescaled(self, theta: np.ndarray, ratio: float, offset: float) -> np.ndarray:
         """θ after y became ratio·y + offset."""
         parts = self.parts(theta)
-        moved = [
-            b.transform.rescaled(parts[b.name], ratio, offset, b.power) for b in self.blocks
-        ]
+        moved = [b.transform.rescaled(parts[b.name], ratio, offset, b.power) for b in self.blocks]
         return np.concatenate(moved, axis=-1)
 
     def hyperparameters(self, theta: Thetas) -> Hyperparameters:

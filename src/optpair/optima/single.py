@@ -62,9 +62,7 @@ class PathRows:
         return values[there], slopes[there]
 
 
-def _leaders(
-    paths: Paths, sources: Sequence[Num[np.ndarray, "_ D"]]
-) -> Num[np.ndarray, "M P G D"]:
+def _leaders(paths: Paths, sources: Sequence[Num[np.ndarray, "_ D"]]) -> Num[np.ndarray, "M P G D"]:
     """For every path, the best point of each of a few interleaved groups of every source."""
     even = [X[: len(X) // GROUPS * GROUPS] for X in sources]
     values = paths.at(np.concatenate(even))

@@ -187,7 +187,7 @@ def _lengths(kernel: Radial, draws: Frequencies) -> Float[np.ndarray, "M F"]:
 
 
 def squared_distance(Z: Reals, Y: Reals) -> Reals:
-    """r² between scaled points (..., q, D) and (..., n, D), by one matrix product, never negative."""
+    """r² between scaled points (..., q, D) and (..., n, D), by one product, never negative."""
     r2 = Z @ np.swapaxes(Y, -1, -2)
     r2 *= -2
     r2 += np.sum(Z * Z, -1)[..., :, None]
@@ -209,7 +209,7 @@ class RadialCovariance:
         return {name: v.reshape(v.shape + (1,) * (axes - 1)) for name, v in self.own.items()}
 
     def scaled(self, X: Points) -> Num[np.ndarray, "M q D"]:
-        """Points in length scales, from the centre of the cube: r² then loses little to round-off."""
+        """Points in length scales, from the cube's centre: r² then loses little to round-off."""
         return (X - 0.5) / self.scale[:, None, :]
 
     def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
