@@ -71,7 +71,7 @@ def textbook(
 
 
 def slopes(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    """Central differences of a function of rows (q, D) that maps each row by itself: (..., q, D)."""
+    """Central differences of a function of rows (q, D) that maps each by itself: (..., q, D)."""
     columns = []
     for direction in np.eye(x.shape[-1]):
         ends = [function(x + sign * STEP * direction) for sign in (1, -1)]

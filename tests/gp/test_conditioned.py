@@ -216,13 +216,15 @@ def test_several_sets_are_one_at_a_time() -> None:
     known = np.ones((M, P, 1 + D), dtype=bool)
     wanted, softness = RNG.normal(size=(M, P, 1 + D)), np.full(1 + D, SOFT)
     posterior = condition(HYPERS, X, Y)
-    whole = moments(
-        condition_on(posterior, Functionals(((1, STAR),)), wanted, known, softness), Q
-    )
+    whole = moments(condition_on(posterior, Functionals(((1, STAR),)), wanted, known, softness), Q)
     for m in range(M):
         own = slice(m, m + 1)
         part = condition_on(
-            posterior.of_sets(own), Functionals(((1, STAR[own]),)), wanted[own], known[own], softness
+            posterior.of_sets(own),
+            Functionals(((1, STAR[own]),)),
+            wanted[own],
+            known[own],
+            softness,
         )
         for a, b in zip(whole, moments(part, Q), strict=True):
             np.testing.assert_allclose(a[m], b[0], rtol=1e-9, atol=1e-11)
@@ -256,7 +258,9 @@ def test_a_star_at_an_observation_without_noise_stays_finite() -> None:
     first = np.zeros_like(known)
     first[..., 0] = True
     same = condition_on(posterior, Functionals(((1, star),)), wanted, first, np.full(1 + D, SOFT))
-    np.testing.assert_allclose(moments(same, Q)[0][0], posterior.predict(Q)[0].repeat(2, 0), atol=1e-4)
+    np.testing.assert_allclose(
+        moments(same, Q)[0][0], posterior.predict(Q)[0].repeat(2, 0), atol=1e-4
+    )
 
 
 def test_without_a_factor_only_the_first_functional_is_known() -> None:
@@ -290,9 +294,7 @@ def test_outcomes_with_data_of_their_own() -> None:
         before.append(np.broadcast_to(total, left.shape))
         after.append(left)
         assert np.all(gains[-1] >= 0)
-    joint = 0.5 * (
-        np.linalg.slogdet(_diagonal(before))[1] - np.linalg.slogdet(_diagonal(after))[1]
-    )
+    joint = 0.5 * (np.linalg.slogdet(_diagonal(before))[1] - np.linalg.slogdet(_diagonal(after))[1])
     np.testing.assert_allclose(np.sum(gains, 0), joint, rtol=1e-9, atol=1e-12)
     assert not np.allclose(gains[0], gains[1])
 

@@ -97,7 +97,9 @@ def test_rescaling_keeps_the_hyperparameters_in_raw_units(name: str) -> None:
         np.testing.assert_array_equal(moved[:, 3], theta[:, 3])
     # Draws of several updates, (M, W, k), are rescaled alike.
     recent = np.repeat(theta[:, None], 3, 1)
-    np.testing.assert_array_equal(table.rescaled(recent, 1.5, 0.1)[:, 2], table.rescaled(theta, 1.5, 0.1))
+    np.testing.assert_array_equal(
+        table.rescaled(recent, 1.5, 0.1)[:, 2], table.rescaled(theta, 1.5, 0.1)
+    )
 
 
 @pytest.mark.parametrize("transform", [Exp(), Exp(0.3), Times(0.5), Logit(4.0)])

@@ -35,7 +35,9 @@ def test_a_good_matrix_needs_no_jitter(n: int) -> None:
     ("K", "low", "high"), [(SINGULAR, JITTERS[1], JITTERS[1]), (INDEFINITE, 1e-6, 1e-5)]
 )
 @pytest.mark.parametrize("unit", [1.0, 1e-12, 1e12])
-def test_the_first_jitter_that_is_enough(K: np.ndarray, low: float, high: float, unit: float) -> None:
+def test_the_first_jitter_that_is_enough(
+    K: np.ndarray, low: float, high: float, unit: float
+) -> None:
     C, jitter = factorise(unit * K)
     assert low <= jitter <= high
     np.testing.assert_allclose(C @ C.T, unit * (K + jitter * np.eye(2)), atol=1e-14 * unit)

@@ -9,8 +9,8 @@ import pytest
 
 from gp_cases import HYPERS, KERNELS, KNOWN, D, M, N, Q, X, Y, changed, k, slopes, textbook
 from optpair.gp import Hyperparameters, Matern52, condition
-from optpair.gp.posterior import BLOCK, Posterior, check_factor, fit
 from optpair.gp.likelihood import Sample
+from optpair.gp.posterior import BLOCK, Posterior, check_factor, fit
 
 RNG = np.random.default_rng(1)
 
@@ -347,7 +347,10 @@ def test_columns_of_one_parameter_share_a_length_scale() -> None:
         ({"X": np.concatenate([X[:-1], [[np.inf, 0.0]]])}, "finite"),
         ({"X": X + 1e6}, "length scales away from 0, where distances between them are lost"),
         ({"noise_var": np.where(np.arange(N) == 3, -0.1, KNOWN)}, "noise_var must not be negative"),
-        ({"kernel": "cubic"}, "kernel must be one of rbf, matern52, mixed, or a Kernel, not 'cubic'"),
+        (
+            {"kernel": "cubic"},
+            "kernel must be one of rbf, matern52, mixed, or a Kernel, not 'cubic'",
+        ),
     ],
 )
 def test_condition_refuses(change: dict[str, object], message: str) -> None:

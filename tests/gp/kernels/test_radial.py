@@ -25,7 +25,9 @@ OWN = RationalQuadratic()
 RADIAL: list[Radial] = [KERNELS["rbf"], KERNELS["matern52"], KERNELS["mixed"], OWN]  # type: ignore[list-item]
 
 
-def bound(kernel: Kernel, sets: slice = slice(None), columns: tuple[int, ...] = (0, 1)) -> Covariance:
+def bound(
+    kernel: Kernel, sets: slice = slice(None), columns: tuple[int, ...] = (0, 1)
+) -> Covariance:
     return kernel.bind(SETS.some(sets), columns)
 
 
@@ -39,9 +41,7 @@ def dense(kernel: str, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 FORMULAS = {
     "rbf": lambda s: mpmath.exp(-s / 2),
-    "matern52": lambda s: (
-        (1 + mpmath.sqrt(5 * s) + 5 * s / 3) * mpmath.exp(-mpmath.sqrt(5 * s))
-    ),
+    "matern52": lambda s: (1 + mpmath.sqrt(5 * s) + 5 * s / 3) * mpmath.exp(-mpmath.sqrt(5 * s)),
     "mixed": lambda s: 0.7 * FORMULAS["rbf"](s) + 0.3 * FORMULAS["matern52"](s),
     "rational_quadratic": lambda s: (1 + s / 4) ** -2,
 }
@@ -66,7 +66,7 @@ def test_h_and_its_derivatives_in_r2(kernel: Radial) -> None:
     ("name", "first", "second"), [("rbf", -1 / 2, 1 / 4), ("matern52", -5 / 6, 25 / 12)]
 )
 def test_h_where_points_coincide(name: str, first: float, second: float) -> None:
-    """k″(0) = 2h′ = −5/3 and k⁗(0) = 12h″ = 25 of Matérn-5/2; the third derivative is taken as 0."""
+    """k″(0) = 2h′ = −5/3 and k⁗(0) = 12h″ = 25 of Matérn-5/2; h‴ is taken as 0."""
     terms = KERNELS[name].terms(np.zeros((1, 2)), {}, 3)  # type: ignore[attr-defined]
     np.testing.assert_allclose(terms[0], 1.0, rtol=1e-15)
     np.testing.assert_allclose(terms[1], first, rtol=1e-15)
@@ -102,9 +102,7 @@ def test_the_derivative_by_the_rough_share() -> None:
 def test_values_follow_the_formula(name: str) -> None:
     # r² loses eps·(|Z|² + |Y|²) ≤ eps·2·(0.5/0.05)² = 5e-14 to the matrix product; |dh/dr²| ≤ 1.
     got = bound(KERNELS[name]).between(X, Y).K / OUTPUT[:, None, None]
-    np.testing.assert_allclose(
-        got, dense(name, X, Y) / OUTPUT[:, None, None], rtol=0, atol=1e-13
-    )
+    np.testing.assert_allclose(got, dense(name, X, Y) / OUTPUT[:, None, None], rtol=0, atol=1e-13)
     assert got[0, 0, 0] == pytest.approx(1.0, rel=1e-14)  # a coincident pair
     np.testing.assert_array_equal(bound(KERNELS[name]).diagonal(X), np.tile(OUTPUT, (7, 1)).T)
 
@@ -246,7 +244,9 @@ def test_one_point_against_differences_of_the_jets(kernel: Radial) -> None:
     V, star = covariance.jet_variance(2), STAR[:, :1]
     tolerance = 2e-2 if kernel.name in ("matern52", "mixed") else 1e-5
     for m in range(3):
-        moves = step * WIDE.lengthscale[m] * np.concatenate([np.eye(2), np.zeros((1, 2)), -np.eye(2)])
+        moves = (
+            step * WIDE.lengthscale[m] * np.concatenate([np.eye(2), np.zeros((1, 2)), -np.eye(2)])
+        )
         rows = covariance.jets(star, star[m, 0] + moves, 2).rows[m, 0].T
         up, here, down = rows[:2], rows[2], rows[3:]
         a = WIDE.outputscale[m]
@@ -309,7 +309,7 @@ def drawn(kernel: Kernel, count: int, repeats: int, seed: int = 3) -> np.ndarray
 @pytest.mark.parametrize("kernel", RADIAL, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("count", [5, 64])
 def test_features_reproduce_the_kernel(kernel: Radial, count: int) -> None:
-    """k(Δ)/a = E cos ω·Δ over repeated lots of dependent frequencies, within 4.5 standard errors."""
+    """k(Δ)/a = E cos ω·Δ over many lots of dependent frequencies, within 4.5 standard errors."""
     means = drawn(kernel, count, 4000)
     K = kernel.bind(EVEN, (0, 1)).between(DELTAS, np.zeros((1, 2))).K[0, :, 0]
     error = means.std(0) / np.sqrt(len(means))
@@ -383,7 +383,9 @@ def test_pairs_of_data_are_the_upper_triangle(kernel: Radial) -> None:
         np.random.default_rng(6).normal(size=(3, 5 + len(kernel.blocks())))
     )
     fit = kernel.pairwise(X, (0, 1)).fit(values)
-    own = {name: v[:, 0] for name, v in values.items() if name not in ("lengthscale", "noise", "mean")}
+    own = {
+        name: v[:, 0] for name, v in values.items() if name not in ("lengthscale", "noise", "mean")
+    }
     hypers = Hyperparameters(values["lengthscale"], noise=np.ones(3), mean=np.zeros(3), **own)
     K = kernel.bind(hypers, (0, 1)).between(X, X).K
     i, j = np.triu_indices(len(X), 1)
@@ -407,7 +409,9 @@ def test_pull_of_pairs_against_central_differences(kernel: Radial) -> None:
     assert set(found) == {"lengthscale", "outputscale", *(b.name for b in kernel.blocks())}
     for name, slope in found.items():
         ends = [total(values | {name: values[name] + s * STEP}) for s in (1, -1)]
-        np.testing.assert_allclose(slope[:, 0], (ends[0] - ends[1]) / (2 * STEP), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            slope[:, 0], (ends[0] - ends[1]) / (2 * STEP), rtol=1e-6, atol=1e-7
+        )
 
 
 # --- kernels by name, and a user's own ----------------------------------------------------------
