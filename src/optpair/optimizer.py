@@ -50,7 +50,9 @@ class Recommendation:
     observed: Trial
 
     @classmethod
-    def of(cls, answer: Answer, problem: Problem, decode: Decode, observed: Trial) -> Recommendation:
+    def of(
+        cls, answer: Answer, problem: Problem, decode: Decode, observed: Trial
+    ) -> Recommendation:
         """The engine's answer in the user's units."""
         mean, std, low, high = (float(v) for v in answer.worth.times(problem.objective.sign))
         return cls(decode(answer.x), mean, std, (low, high), observed)

@@ -104,13 +104,11 @@ class Model:
         return replace(self, outcomes=tuple(replace(o, posterior=p) for o, p in pairs))
 
 
-def mean_at(
-    posterior: Posterior, X: Float[np.ndarray, "N D"]
-) -> Float[np.ndarray, " N"]:
+def mean_at(posterior: Posterior, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
     """The posterior mean averaged over sets, without variances, a block of points at a time."""
     weights = posterior.weights.mean(1, keepdims=True)
     blocks = []
     for i in range(0, len(X), BLOCK):
         K = posterior.covariance.between(X[i : i + BLOCK], posterior.X).K
         blocks.append((weights @ np.swapaxes(K, 1, 2))[:, 0].mean(0))
-    return np.concatenate([np.zeros(0), *blocks]) + posterior.mean.mean()
+    return np.asarray(np.concatenate([np.zeros(0), *blocks]) + posterior.mean.mean())

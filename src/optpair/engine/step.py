@@ -210,9 +210,7 @@ class Engine:
         with info.stage("failures"):
             return fit_success(self.process, data.X, data.failed, self.settings.most_rows)
 
-    def sample(
-        self, stream: Stream, model: Model, data: Data, info: Info, entry: Entry
-    ) -> Sampled:
+    def sample(self, stream: Stream, model: Model, data: Data, info: Info, entry: Entry) -> Sampled:
         """What an acquisition function needs, and posteriors that know what is pending."""
         if not entry.needs and len(data.pending) == 0:
             return Sampled(model.posteriors)
@@ -266,9 +264,7 @@ class Engine:
         if values is None:
             values = acquisition.screen(points)
         starts = self.settings.starts
-        return maximise(
-            acquisition, self.region, points, values, starts=starts, steps=self.steps
-        )
+        return maximise(acquisition, self.region, points, values, starts=starts, steps=self.steps)
 
     def best(self, stream: Stream, model: Model) -> Float[np.ndarray, " D"]:
         """The argmax of the averaged posterior mean, where trials are likely to succeed."""
@@ -294,7 +290,7 @@ class Engine:
         the design without failures: workers that do not see each other's points differ as well.
         """
         if len(data.failed) == 0:
-            return self._filling(stream, DESIGN_POINTS)[asked % DESIGN_POINTS]
+            return np.asarray(self._filling(stream, DESIGN_POINTS)[asked % DESIGN_POINTS])
         order, own = self._own_points(stream, asked)
         seen = np.concatenate([data.X, data.pending, data.failed])
         few = _unseen(order[:own], seen)
