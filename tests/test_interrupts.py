@@ -1,4 +1,4 @@
-"""Ctrl-C, or any exception, at any moment: every later call works, and nothing is left half done."""
+"""Ctrl-C, or any exception, at any moment: later calls work, and nothing is left half done."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shell_cases import SPACE, cheap, filled, objective, point
 HERE = str(Path(optpair.__file__).parent)
 
 
-class Broken(Exception):
+class InjectedError(Exception):
     """What is injected."""
 
 
@@ -75,9 +75,11 @@ def interrupt_at_random(count: int, seed: int) -> int:
 
     shooter = threading.Thread(target=shoot)
     shooter.start()
-    begin = time.perf_counter()
-    optimizer.cancel(optimizer.ask())
-    typical = time.perf_counter() - begin
+    typical = np.inf
+    for _ in range(4):
+        begin = time.perf_counter()
+        optimizer.cancel(optimizer.ask())
+        typical = min(typical, time.perf_counter() - begin)
     try:
         for i in range(count):
             trial, shot = None, False
@@ -127,12 +129,12 @@ def lines_of(call: Callable[[], Any], stop_at: int) -> int:
             seen += 1
             if seen == stop_at and not _leaves_a_lock(frame):
                 sys.settrace(None)
-                raise Broken
+                raise InjectedError
         return trace
 
     sys.settrace(trace)
     try:
-        with suppress(Broken):
+        with suppress(InjectedError):
             call()
     finally:
         sys.settrace(None)

@@ -303,9 +303,13 @@ def test_known_hyperparameters_must_fit_the_space(make: Any) -> None:
     with pytest.raises(ValueError, match="shape"):
         Optimizer(SPACE, hyperparameters=Hyperparameters(make([1.0, 1]), ones, ones, ones))
     with pytest.raises(ValueError, match="shape"):
-        Optimizer(SPACE, hyperparameters=Hyperparameters(make([[1.0, 1]]), ones, make([1.0, 1.0]), ones))
+        Optimizer(
+            SPACE, hyperparameters=Hyperparameters(make([[1.0, 1]]), ones, make([1.0, 1.0]), ones)
+        )
     with pytest.raises(ValueError, match="positive"):
-        Optimizer(SPACE, hyperparameters=Hyperparameters(make([[1.0, 1]]), make([-1.0]), ones, ones))
+        Optimizer(
+            SPACE, hyperparameters=Hyperparameters(make([[1.0, 1]]), make([-1.0]), ones, ones)
+        )
 
 
 def test_known_hyperparameters_are_copied() -> None:

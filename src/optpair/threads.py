@@ -76,8 +76,8 @@ def engine_work(function: Callable[P, R]) -> Callable[P, R]:
     """Run a function as the engine runs: few threads, and floating-point surprises left silent.
 
     Results are checked where they matter; a host that makes overflow an error means its own code.
-    Ctrl-C at any moment leaves the host's settings as they were: those of NumPy belong to a context,
-    and the function runs in a copy of it.
+    Ctrl-C at any moment leaves the host's settings as they were: those of NumPy belong to a
+    context, and the function runs in a copy of it.
     """
 
     @functools.wraps(function)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from optpair.acquisition.registry import REGISTRY
 from optpair.cube.cube import Cube
 from optpair.engine.model import Model, mean_at, restored
 from optpair.engine.settings import Settings
 from optpair.engine.step import Engine, Info
-from optpair.acquisition.registry import REGISTRY
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Known, Marginal
 from optpair.problem.outcomes import Objective
@@ -26,9 +26,7 @@ KNOWN = Hyperparameters([[0.4, 1.0]], [1.0], [0.01], [0.0])
 
 
 def engine(inference: Known | Marginal) -> Engine:
-    return Engine(
-        Cube(SPACE.layout), NAMES, Settings(**TINY), REGISTRY["logei"], inference
-    )
+    return Engine(Cube(SPACE.layout), NAMES, Settings(**TINY), REGISTRY["logei"], inference)
 
 
 @pytest.fixture(scope="module")

@@ -72,9 +72,7 @@ def test_documents_and_back(history: History) -> None:
     made.suggest(history.data(), 0)
     again.restore(json.loads(json.dumps(made.to_json())), history.measured())
     assert again.to_json() == made.to_json()
-    np.testing.assert_array_equal(
-        made.suggest(history.data(), 1), again.suggest(history.data(), 1)
-    )
+    np.testing.assert_array_equal(made.suggest(history.data(), 1), again.suggest(history.data(), 1))
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,7 @@ PROBLEM = Problem.single(SPACE, "minimize")
 
 def session(**settings: Any) -> Session:
     chosen = Settings(**{**TINY, **settings})
-    return Session(
-        PROBLEM, seed=0, acquisition="logei", hyperparameters=KNOWN, settings=chosen
-    )
+    return Session(PROBLEM, seed=0, acquisition="logei", hyperparameters=KNOWN, settings=chosen)
 
 
 def data(count: int) -> Data:

@@ -78,7 +78,10 @@ def test_foreign_json(tmp_path: Path, content: object) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 3, "2", None])
 def test_other_versions(tmp_path: Path, document: dict[str, Any], version: object) -> None:
-    with pytest.raises(ValueError, match=rf"run\.json has version {version!r} of the format; this release reads version 2: load it"):
+    with pytest.raises(
+        ValueError,
+        match=rf"run\.json has version {version!r} of .*; this release reads version 2: load it",
+    ):
         load(tmp_path, {**document, "version": version})
 
 
@@ -105,7 +108,9 @@ EDITS: dict[str, Edit] = {
     "value is NaN": lambda d: d["trials"][0]["outcomes"]["value"].update(value=float("nan")),
     "value is text": lambda d: d["trials"][0]["outcomes"]["value"].update(value="1.0"),
     "value is missing": lambda d: d["trials"][0]["outcomes"]["value"].pop("value"),
-    "value of a pending trial": lambda d: d["trials"][4].update(outcomes=d["trials"][0]["outcomes"]),
+    "value of a pending trial": lambda d: d["trials"][4].update(
+        outcomes=d["trials"][0]["outcomes"]
+    ),
     "value of a failed trial": lambda d: d["trials"][5].update(outcomes=d["trials"][0]["outcomes"]),
     "negative noise": lambda d: d["trials"][0]["outcomes"]["value"].update(noise_var=-1.0),
     "out of range": lambda d: d["trials"][0]["params"].update(x=2.0),

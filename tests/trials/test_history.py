@@ -279,7 +279,10 @@ def test_json_and_back(history: History) -> None:
 
 
 def test_the_engine_maximises() -> None:
-    low, high = History(Problem.single(SPACE, "minimize")), History(Problem.single(SPACE, "maximize"))
+    low, high = (
+        History(Problem.single(SPACE, "minimize")),
+        History(Problem.single(SPACE, "maximize")),
+    )
     for i, value in enumerate([3.0, 1.0, 2.0]):
         low.tell(point(i), value)
         high.tell(point(i), -value)

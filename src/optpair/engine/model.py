@@ -114,4 +114,4 @@ def mean_at(posterior: Posterior, X: Float[np.ndarray, "N D"]) -> Float[np.ndarr
     for i in range(0, len(X), BLOCK):
         K = posterior.target.between(X[i : i + BLOCK]).K
         blocks.append((weights @ np.swapaxes(K, 1, 2))[:, 0].mean(0))
-    return np.concatenate([np.zeros(0), *blocks]) + posterior.mean.mean()
+    return np.asarray(np.concatenate([np.zeros(0), *blocks]) + posterior.mean.mean())

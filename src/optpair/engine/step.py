@@ -293,7 +293,7 @@ class Engine:
         the design without failures: workers that do not see each other's points differ as well.
         """
         if len(data.failed) == 0:
-            return self._filling(stream, DESIGN_POINTS)[asked % DESIGN_POINTS]
+            return np.asarray(self._filling(stream, DESIGN_POINTS)[asked % DESIGN_POINTS])
         order, own = self._own_points(stream, asked)
         seen = np.concatenate([data.X, data.pending, data.failed])
         few = _unseen(order[:own], seen)

@@ -266,7 +266,7 @@ def _illegal(name: str, value: object, p: Float | Int) -> ValueError:
 
 
 def parameter_to_json(p: Parameter) -> dict[str, Any]:
-    """The kind of a parameter, and what it was made with."""
+    """Its kind and what it was made with, ready for `json.dumps`."""
     fields = {f.name: getattr(p, f.name) for f in dataclasses.fields(p) if f.init}
     fields = {k: list(v) if k == "choices" else v for k, v in fields.items()}
     return {"kind": type(p).__name__} | fields

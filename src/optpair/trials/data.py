@@ -76,7 +76,7 @@ class Data:
     @property
     def outcomes(self) -> int:
         """O, the number of outcomes."""
-        return self.Y.shape[1]
+        return int(self.Y.shape[1])
 
     def outcome(self, column: int) -> Measured:
         """The rows of one outcome that were measured."""

@@ -78,7 +78,7 @@ class History:
         return Entry(Trial(self._next, clean), self.space.encode(clean))
 
     def _put(self, entry: Entry) -> Trial:
-        """Let an entry take its place. An id is never used for two trials, whatever comes between."""
+        """Let an entry take its place. No id is used twice, whatever comes in between."""
         self._next = max(self._next, entry.trial.id + 1)
         self._entries[entry.trial.id] = entry
         return entry.trial
