@@ -164,8 +164,9 @@ class Hyperparameters:
     A kernel's own hyperparameters, (M,) each, are given by name: `rough`, from 0 to 1, is the share
     of Matérn-5/2 in the kernel `mixed`.
 
-    >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0])
-    Hyperparameters(1 set of 2 length scales)
+    Examples:
+        >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0])
+        Hyperparameters(1 set of 2 length scales)
     """
 
     def __init__(

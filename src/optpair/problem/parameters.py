@@ -45,8 +45,9 @@ class Float:
     are told apart to 1e-12 of the range, and a range that is narrow beside its bounds, so that
     float64 has fewer than a billion numbers in it, is refused.
 
-    >>> Space({"dropout": Float(0, 0.35, step=0.1)}).decode([1.0])
-    {'dropout': 0.3}
+    Examples:
+        >>> Space({"dropout": Float(0, 0.35, step=0.1)}).decode([1.0])
+        {'dropout': 0.3}
     """
 
     low: float
@@ -132,8 +133,9 @@ class Int:
     With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
     up to the last that is not above `high`.
 
-    >>> Space({"width": Int(16, 1024, log=True)}).decode([0.5])
-    {'width': 128}
+    Examples:
+        >>> Space({"width": Int(16, 1024, log=True)}).decode([0.5])
+        {'width': 128}
     """
 
     low: int
@@ -183,8 +185,9 @@ class Categorical:
 
     Choices are told apart by type as well as value: True, 1 and 1.0 are three choices.
 
-    >>> Space({"act": Categorical(["relu", "tanh", None])}).decode([0.1, 0.9, 0.3])
-    {'act': 'tanh'}
+    Examples:
+        >>> Space({"act": Categorical(["relu", "tanh", None])}).decode([0.1, 0.9, 0.3])
+        {'act': 'tanh'}
     """
 
     choices: Sequence[Value]
