@@ -255,6 +255,9 @@ class Optimizer:
             value: the value, within ±1e300.
             noise_var: the variance of this value's noise, where it is known.
             failed: whether the evaluation failed.
+
+        Raises:
+            ValueError: if the value, the trial or the point is not legal; nothing is changed then.
         """
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 

@@ -27,6 +27,9 @@ __all__ = ["Categorical", "Float", "Int", "Parameter", "Space"]
 class Space(Mapping[str, Parameter]):
     """The parameters to tune, by name, in a fixed order.
 
+    Args:
+        parameters: a `Float`, `Int` or `Categorical` for each name.
+
     Examples:
         >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
         >>> space.encode({"lr": 1e-5, "act": "tanh"}).round(3).tolist()
