@@ -29,7 +29,7 @@ def test_every_public_name_is_on_a_page() -> None:
     listed = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
     objects = {line.rpartition(".")[2] for line in listed.splitlines() if line.startswith(":::")}
     functions = {name for name in acquisition.__all__ if name[0].islower()}
-    assert {*optpair.__all__} - {"acquisition", "gp", "pairs"} <= objects
+    assert {*optpair.__all__} - {"acquisition", "gp", "optima"} <= objects
     assert functions <= objects
 
 

@@ -143,12 +143,13 @@ def _locked(
 class Optimizer:
     """Suggests trials, learns from what they gave, recommends the best predicted point.
 
-    >>> from optpair import Float, Optimizer, Space
-    >>> opt = Optimizer(Space({"x": Float(-1, 1)}), direction="minimize", seed=0)
-    >>> trial = opt.ask()
-    >>> opt.tell(trial, trial.params["x"] ** 2)
-    >>> len(opt.trials)
-    1
+    Examples:
+        >>> from optpair import Float, Optimizer, Space
+        >>> opt = Optimizer(Space({"x": Float(-1, 1)}), direction="minimize", seed=0)
+        >>> trial = opt.ask()
+        >>> opt.tell(trial, trial.params["x"] ** 2)
+        >>> len(opt.trials)
+        1
 
     Threads may share one: each call waits for the one before. So may forked children, each of
     which goes on with a copy of its own.
@@ -280,6 +281,9 @@ class Optimizer:
             value: the value, within ±1e300.
             noise_var: the variance of this value's noise, where it is known.
             failed: whether the evaluation failed.
+
+        Raises:
+            ValueError: if the value, the trial or the point is not legal; nothing is changed then.
         """
         self._history.tell(trial, value, noise_var=noise_var, failed=failed)
 

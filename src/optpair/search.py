@@ -89,10 +89,11 @@ def minimize(
     `Optimizer` as its attribute `optimizer`. Where every evaluation failed there is nothing to
     recommend: that is a RuntimeError.
 
-    >>> from optpair import Float, Space, minimize
-    >>> result = minimize(lambda p: abs(p["x"]), Space({"x": Float(-1, 1)}), 3, progress=False)
-    >>> result.nfev
-    3
+    Examples:
+        >>> from optpair import Float, Space, minimize
+        >>> result = minimize(lambda p: abs(p["x"]), Space({"x": Float(-1, 1)}), 3, progress=False)
+        >>> result.nfev
+        3
     """
     return _search(
         "minimize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,

@@ -14,8 +14,9 @@ from optpair.gp.priors import Prior
 class Settings:
     """How the engine spends its effort. The defaults suit 1 to 20 parameters.
 
-    >>> Settings(sets=6, exploit=0.0).pairs
-    8
+    Examples:
+        >>> Settings(sets=6, exploit=0.0).pairs
+        8
     """
 
     kernel: str | Kernel = field(default_factory=Matern52)

@@ -159,13 +159,25 @@ _LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "noise": -float(np.finfo(floa
 
 
 class Hyperparameters:
-    """M sets: length scales (M, d), output scale, noise (both variances) and mean, each (M,).
+    """M sets of hyperparameters, in the units of what they describe.
 
-    A kernel's own hyperparameters, (M,) each, are given by name: `rough`, from 0 to 1, is the share
-    of Matérn-5/2 in the kernel `mixed`.
+    For `Optimizer(hyperparameters=…)` these are your own units: values as you tell them, and
+    length scales as shares of a parameter's range.
 
-    >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0])
-    Hyperparameters(1 set of 2 length scales)
+    Args:
+        lengthscale: shape (M, d), one per parameter.
+        outputscale: the variance of f, shape (M,).
+        noise: the variance of the noise, shape (M,).
+        mean: the mean of f, shape (M,).
+        own: the kernel's own, shape (M,) each: `rough`, from 0 to 1, is the share of Matérn-5/2 in
+            the kernel `mixed`.
+
+    Raises:
+        ValueError: if a shape is wrong, or a value is not finite or not positive where it must be.
+
+    Examples:
+        >>> Hyperparameters(lengthscale=[[0.2, 0.3]], outputscale=[1.0], noise=[0.01], mean=[0.0])
+        Hyperparameters(1 set of 2 length scales)
     """
 
     def __init__(

@@ -305,10 +305,11 @@ def condition(
         kernel: a name (`rbf`, `matern52`, `mixed`) or a `Kernel`.
         noise_var: (n,), replaces the sets' noise where it is finite.
 
-    >>> hypers = Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
-    >>> mean, var = condition(hypers, [[0.5]], [1.0]).predict([[0.5], [0.9]])
-    >>> mean.shape, bool(mean[0, 0] > 0.99), bool(var[0, 1] > 0.5)
-    ((1, 2), True, True)
+    Examples:
+        >>> hypers = Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
+        >>> mean, var = condition(hypers, [[0.5]], [1.0]).predict([[0.5], [0.9]])
+        >>> mean.shape, bool(mean[0, 0] > 0.99), bool(var[0, 1] > 0.5)
+        ((1, 2), True, True)
     """
     sample = as_sample(X, y, noise_var, hypers.parameters)
     reach = np.max(np.abs(sample.X), axis=0, initial=0.0)

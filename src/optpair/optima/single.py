@@ -139,11 +139,12 @@ def sample(
         candidates: space-filling points at which each path is screened.
         steps: steps of a climb.
 
-    >>> from optpair import gp
-    >>> hypers = gp.Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
-    >>> stars = sample(gp.condition(hypers, [[0.2], [0.5]], [0.0, 2.0]), 4)
-    >>> stars.star.shape, stars.best.shape, bool((stars.best > 1.9).all())
-    ((1, 4, 1), (1, 4), True)
+    Examples:
+        >>> from optpair import gp
+        >>> hypers = gp.Hyperparameters([[0.3]], [1.0], [1e-4], [0.0])
+        >>> stars = sample(gp.condition(hypers, [[0.2], [0.5]], [0.0, 2.0]), 4)
+        >>> stars.star.shape, stars.best.shape, bool((stars.best > 1.9).all())
+        ((1, 4, 1), (1, 4), True)
     """
     for name, given, least in (("count", count, 1), ("candidates", candidates, GROUPS)):
         if given < least:

@@ -45,8 +45,16 @@ class Float:
     are told apart to 1e-12 of the range, and a range that is narrow beside its bounds, so that
     float64 has fewer than a billion numbers in it, is refused.
 
-    >>> Space({"dropout": Float(0, 0.35, step=0.1)}).decode([1.0])
-    {'dropout': 0.3}
+    Args:
+        low: the lowest value.
+        high: the highest value.
+        log: whether the scale is logarithmic; `low` must be positive.
+        step: the distance between legal values; None means that all are legal.
+
+    Examples:
+        >>> from optpair import Space
+        >>> Space({"dropout": Float(0, 0.35, step=0.1)}).decode([1.0])
+        {'dropout': 0.3}
     """
 
     low: float
@@ -132,8 +140,16 @@ class Int:
     With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
     up to the last that is not above `high`.
 
-    >>> Space({"width": Int(16, 1024, log=True)}).decode([0.5])
-    {'width': 128}
+    Args:
+        low: the lowest value.
+        high: the highest value.
+        log: whether the scale is logarithmic; `low` must be positive.
+        step: the distance between legal values.
+
+    Examples:
+        >>> from optpair import Space
+        >>> Space({"width": Int(16, 1024, log=True)}).decode([0.5])
+        {'width': 128}
     """
 
     low: int
@@ -183,8 +199,13 @@ class Categorical:
 
     Choices are told apart by type as well as value: True, 1 and 1.0 are three choices.
 
-    >>> Space({"act": Categorical(["relu", "tanh", None])}).decode([0.1, 0.9, 0.3])
-    {'act': 'tanh'}
+    Args:
+        choices: a list or tuple of at least two.
+
+    Examples:
+        >>> from optpair import Space
+        >>> Space({"act": Categorical(["relu", "tanh", None])}).decode([0.1, 0.9, 0.3])
+        {'act': 'tanh'}
     """
 
     choices: Sequence[Value]

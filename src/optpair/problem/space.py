@@ -27,11 +27,15 @@ __all__ = ["Categorical", "Float", "Int", "Parameter", "Space"]
 class Space(Mapping[str, Parameter]):
     """The parameters to tune, by name, in a fixed order.
 
-    >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
-    >>> space.encode({"lr": 1e-5, "act": "tanh"}).round(3).tolist()
-    [0.0, 0.0, 0.707]
-    >>> space.decode([0.4, 0.7, 0.1])
-    {'lr': 0.001, 'act': 'relu'}
+    Args:
+        parameters: a `Float`, `Int` or `Categorical` for each name.
+
+    Examples:
+        >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
+        >>> space.encode({"lr": 1e-5, "act": "tanh"}).round(3).tolist()
+        [0.0, 0.0, 0.707]
+        >>> space.decode([0.4, 0.7, 0.1])
+        {'lr': 0.001, 'act': 'relu'}
     """
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:

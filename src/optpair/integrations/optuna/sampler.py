@@ -135,13 +135,14 @@ class _StudyModel:
 class JESSampler(BaseSampler):
     """Suggests the trial that says most about the optimum of a study.
 
-    >>> import optuna
-    >>> from optpair.integrations.optuna import JESSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=JESSampler(seed=0))
-    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=2)
-    >>> len(study.trials)
-    2
+    Examples:
+        >>> import optuna
+        >>> from optpair.integrations.optuna import JESSampler
+        >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+        >>> study = optuna.create_study(sampler=JESSampler(seed=0))
+        >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=2)
+        >>> len(study.trials)
+        2
 
     Modelled are the parameters that all completed trials share, with the same distribution; the
     others are sampled independently, and that is said once. Trials that are running, in this

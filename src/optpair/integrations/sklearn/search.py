@@ -46,15 +46,16 @@ NOISE = ("folds", "inferred")
 class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     """Tunes an estimator by cross-validation, and refits it at the recommendation.
 
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from optpair import Float
-    >>> from optpair.integrations.sklearn import JESSearchCV
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> space = {"alpha": Float(1e-4, 10, log=True)}
-    >>> search = JESSearchCV(Ridge(), space, evaluations=4, random_state=0).fit(X, y)
-    >>> bool(search.best_params_["alpha"] < 1)
-    True
+    Examples:
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> from optpair import Float
+        >>> from optpair.integrations.sklearn import JESSearchCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> space = {"alpha": Float(1e-4, 10, log=True)}
+        >>> search = JESSearchCV(Ridge(), space, evaluations=4, random_state=0).fit(X, y)
+        >>> bool(search.best_params_["alpha"] < 1)
+        True
 
     It is used as `GridSearchCV` is, alone, in a pipeline or inside `cross_val_score`, and every
     parameter that is not named here is `GridSearchCV`'s.
