@@ -137,7 +137,7 @@ def _step(
     at.value = np.where(better, value, at.value)
     at.slope = np.where(better[:, None], slope_there, at.slope)
     at.radius = np.where(better, grown, shrunk)
-    return moved
+    return np.asarray(moved)
 
 
 def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:

@@ -104,7 +104,7 @@ class Paths:
                 at = values[m, :, i : i + BLOCK]
                 at[:] = _prior(self.omega[m], self.cosine[m], self.sine[m], block)
                 at += self.update[m] @ own.between(block, self.X).K[0].T
-        return values + self.mean[:, None, None]
+        return np.asarray(values + self.mean[:, None, None])
 
     def own(
         self, X: Num[np.ndarray, "M R D"], path: Int[np.ndarray, "M R"]
@@ -130,7 +130,7 @@ def _prior(
 ) -> Num[np.ndarray, "P N"]:
     """g(x) of one set's paths."""
     c, s = cos_sin(omega @ X.T)
-    return cosine @ c + sine @ s
+    return np.asarray(cosine @ c + sine @ s)
 
 
 class Draws(NamedTuple):

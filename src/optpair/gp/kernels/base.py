@@ -29,7 +29,10 @@ Others = Num[np.ndarray, "*others n D"]
 class Between(Protocol):
     """Covariances between two lots of points under M sets, and their derivatives in the first."""
 
-    K: Num[np.ndarray, "M q n"]
+    @property
+    def K(self) -> Num[np.ndarray, "M q n"]:
+        """The covariances."""
+        ...
 
     def pull(self, by_K: Num[np.ndarray, "M q n"]) -> Num[np.ndarray, "M q D"]:
         """Σ by_K · ∂K/∂x of each set."""
@@ -40,7 +43,10 @@ class Between(Protocol):
 class Jets(Protocol):
     """Covariances of f(x) with f and its derivatives at given points, and derivatives in x."""
 
-    rows: Float[np.ndarray, "M P J q"]
+    @property
+    def rows(self) -> Float[np.ndarray, "M P J q"]:
+        """The covariances: those with f, then with g, then with h."""
+        ...
 
     def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
         """Σ by_rows · ∂rows/∂x of each set, over all given points."""
@@ -73,9 +79,15 @@ class Frequencies(NamedTuple):
 class Covariance(Protocol):
     """A kernel bound to M hyperparameter sets."""
 
-    scale: Num[np.ndarray, "M D"]
-    """The length scale of each column: the unit in which derivatives are taken."""
-    outputscale: Num[np.ndarray, " M"]
+    @property
+    def scale(self) -> Num[np.ndarray, "M D"]:
+        """The length scale of each column: the unit in which derivatives are taken."""
+        ...
+
+    @property
+    def outputscale(self) -> Num[np.ndarray, " M"]:
+        """a, a variance."""
+        ...
 
     def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
         """var f(x)."""
@@ -110,8 +122,15 @@ class Covariance(Protocol):
 class PairwiseFit(Protocol):
     """Covariances of pairs of data under B sets, without noise."""
 
-    diagonal: Float[np.ndarray, " B"]
-    pairs: Float[np.ndarray, "B p"]
+    @property
+    def diagonal(self) -> Float[np.ndarray, " B"]:
+        """var f at each point, the same everywhere."""
+        ...
+
+    @property
+    def pairs(self) -> Float[np.ndarray, "B p"]:
+        """cov(f, f) of each pair."""
+        ...
 
     def pull(
         self, by_pairs: Float[np.ndarray, "B p"], by_diagonal: Float[np.ndarray, " B"]

@@ -105,7 +105,7 @@ class RBF(Radial):
 
     def quantile(self, level: Reals, dimensions: int) -> Reals:
         """Of √χ², with D degrees of freedom."""
-        return np.sqrt(2 * gammaincinv(dimensions / 2, level))
+        return np.asarray(np.sqrt(2 * gammaincinv(dimensions / 2, level)))
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Matern52(Radial):
 
     def quantile(self, level: Reals, dimensions: int) -> Reals:
         """Of √(D F), F of D and 5 degrees of freedom: the length of a Student-t vector."""
-        return np.sqrt(dimensions * fdtri(dimensions, 5, level))
+        return np.asarray(np.sqrt(dimensions * fdtri(dimensions, 5, level)))
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,12 @@ _LOG_ODDS = np.linspace(-20.0, 20.0, 2001)
 @lru_cache(maxsize=64)
 def _log_lengths(kernel: Radial, dimensions: int) -> Float[np.ndarray, " G"]:
     """log quantiles at levels of these log odds: a table, as exact ones take a microsecond each."""
-    return np.log(kernel.quantile(expit(_LOG_ODDS), dimensions))
+    return np.asarray(np.log(kernel.quantile(expit(_LOG_ODDS), dimensions)))
 
 
 def _lengths(kernel: Radial, draws: Frequencies) -> Float[np.ndarray, "M F"]:
     table = _log_lengths(kernel, draws.direction.shape[-1])
-    return np.exp(np.interp(logit(draws.level), _LOG_ODDS, table))
+    return np.asarray(np.exp(np.interp(logit(draws.level), _LOG_ODDS, table)))
 
 
 def squared_distance(Z: Reals, Y: Reals) -> Reals:
@@ -192,7 +192,7 @@ def squared_distance(Z: Reals, Y: Reals) -> Reals:
     r2 *= -2
     r2 += np.sum(Z * Z, -1)[..., :, None]
     r2 += np.sum(Y * Y, -1)[..., None, :]
-    return np.maximum(r2, 0, out=r2)
+    return np.asarray(np.maximum(r2, 0, out=r2))
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class RadialCovariance:
 
     def scaled(self, X: Points) -> Num[np.ndarray, "M q D"]:
         """Points in length scales, from the cube's centre: r² then loses little to round-off."""
-        return (X - 0.5) / self.scale[:, None, :]
+        return np.asarray((X - 0.5) / self.scale[:, None, :])
 
     def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
         """var f(x) = a."""
@@ -247,7 +247,7 @@ class RadialCovariance:
     def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
         """Draws from the spectral density, in radians per unit of x."""
         lengths = self.kernel.lengths(draws, self.own)
-        return draws.direction * lengths[..., None] / self.scale[:, None, :]
+        return np.asarray(draws.direction * lengths[..., None] / self.scale[:, None, :])
 
     def single(self) -> RadialCovariance:
         """In single precision, with unit output scale."""
@@ -277,7 +277,7 @@ class RadialBetween:
         _, bend = c.kernel.terms(self.r2, c.shaped(3), 1)
         bend *= by_K
         moved = self.Z * np.sum(bend, -1, keepdims=True) - bend @ self.W
-        return moved * (2 * c.outputscale[:, None, None] / c.scale[:, None, :])
+        return np.asarray(moved * (2 * c.outputscale[:, None, None] / c.scale[:, None, :]))
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,9 @@ class RadialJets:
         if self.order >= 2:
             moved += 8 * terms[2] * delta * bends
         total = np.sum(moved, 1)  # over stars: (M, D, q)
-        return np.swapaxes(total, 1, 2) * (c.outputscale[:, None, None] / c.scale[:, None, :])
+        return np.asarray(
+            np.swapaxes(total, 1, 2) * (c.outputscale[:, None, None] / c.scale[:, None, :])
+        )
 
 
 @dataclass(frozen=True)
