@@ -144,7 +144,7 @@ class Cube:
         """The index of the level nearest to each stepped column, in the user's units."""
         u, last, offset, log = self._stepped(np.clip(X, 0.0, 1.0))
         on_log = offset * np.expm1(u * np.log1p(last / offset))
-        return np.clip(np.rint(np.where(log, on_log, u * last)), 0.0, last)
+        return np.asarray(np.clip(np.rint(np.where(log, on_log, u * last)), 0.0, last))
 
     def _with_levels(self, X: np.ndarray, level: np.ndarray) -> np.ndarray:
         """A copy of X with its stepped columns at these levels."""

@@ -30,4 +30,4 @@ class Region:
 
     def clip(self, X: Num[np.ndarray, "*points D"]) -> Num[np.ndarray, "*points D"]:
         """The nearest points between the bounds."""
-        return np.clip(X, self.low.astype(X.dtype), self.high.astype(X.dtype))
+        return np.asarray(np.clip(X, self.low.astype(X.dtype), self.high.astype(X.dtype)))

@@ -40,7 +40,7 @@ class Exp:
 
     def slope(self, u: np.ndarray) -> np.ndarray:
         """dv/du."""
-        return np.exp(u)
+        return np.asarray(np.exp(u))
 
     def rescaled(self, u: np.ndarray, ratio: float, offset: float, power: int) -> np.ndarray:
         """u after v became ratio^power · v; the floor stays."""
@@ -220,7 +220,7 @@ class Hyperparameters:
     @property
     def parameters(self) -> int:
         """d, the number of length scales of a set."""
-        return self.lengthscale.shape[1]
+        return int(self.lengthscale.shape[1])
 
     def values(self) -> dict[str, np.ndarray]:
         """All of them by name."""

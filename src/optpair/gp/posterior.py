@@ -60,12 +60,12 @@ class Posterior:
     @property
     def fantasies(self) -> int:
         """F, the number of means that share a factor."""
-        return self.residual.shape[1]
+        return int(self.residual.shape[1])
 
     @property
     def dimensions(self) -> int:
         """D, the number of columns of a point."""
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
     @property
     def outputscale(self) -> Float[np.ndarray, " M"]:
@@ -91,7 +91,7 @@ class Posterior:
         """C⁻¹k for each row k, by strips of C⁻¹: what is right of its diagonal need not be met."""
         n = K.shape[-1]
         if n <= STRIP:
-            return K @ np.swapaxes(self.inverse_factor, -1, -2)
+            return np.asarray(K @ np.swapaxes(self.inverse_factor, -1, -2))
         width = -(-n // min(-(-n // STRIP), STRIPS))
         A = np.empty_like(K)
         for start in range(0, n, width):
@@ -104,7 +104,7 @@ class Posterior:
         """C⁻ᵀa for each row a: the transpose of `whiten`."""
         n = A.shape[-1]
         if n <= STRIP:
-            return A @ self.inverse_factor
+            return np.asarray(A @ self.inverse_factor)
         width = -(-n // min(-(-n // STRIP), STRIPS))
         K = np.empty_like(A)
         for start in range(0, n, width):
@@ -129,7 +129,9 @@ class Posterior:
         """m(X) without a covariance: with w the weights, K w = (y − μ) − Σ w."""
         prior = self.covariance.diagonal(self.X)
         diagonal = self.noise_var + self.jitter[:, None] * (prior + self.noise_var)
-        return self.mean[:, None, None] + self.residual - diagonal[:, None] * self.weights
+        return np.asarray(
+            self.mean[:, None, None] + self.residual - diagonal[:, None] * self.weights
+        )
 
     def best_data(self, count: int) -> Float[np.ndarray, "A D"]:
         """The observed points of highest posterior mean, averaged over sets; repeated if few.
@@ -213,13 +215,13 @@ class Query:
     def means(self) -> Float[np.ndarray, "M F q"]:
         """m(x), one for each fantasy."""
         weights, K = self.posterior.weights, self.between.K
-        return self.posterior.mean[:, None, None] + weights @ np.swapaxes(K, -1, -2)
+        return np.asarray(self.posterior.mean[:, None, None] + weights @ np.swapaxes(K, -1, -2))
 
     @property
     def variance(self) -> Float[np.ndarray, "M q"]:
         """s(x)."""
         prior = self.posterior.covariance.diagonal(self.X)
-        return np.maximum(prior - np.einsum("mqn,mqn->mq", self.A, self.A), 0.0)
+        return np.asarray(np.maximum(prior - np.einsum("mqn,mqn->mq", self.A, self.A), 0.0))
 
     def pull(
         self,

@@ -48,7 +48,7 @@ class Optima:
     def weights(self) -> Float[np.ndarray, "M P"]:
         """The share of each optimum in an average over all: sets alike, one in all."""
         relative = np.exp(self.log_weight - self.log_weight.max(1, keepdims=True))
-        return relative / (relative.sum(1, keepdims=True) * len(relative))
+        return np.asarray(relative / (relative.sum(1, keepdims=True) * len(relative)))
 
     def __repr__(self) -> str:
         M, P, R, D = self.x.shape
