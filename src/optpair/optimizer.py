@@ -216,7 +216,7 @@ class Optimizer:
 
     @property
     def info(self) -> Info:
-        """How the last suggestion was made: kind, mixing of the chains, jitter, seconds per stage."""
+        """How the last suggestion was made: kind, mixing of the chains, jitter, seconds."""
         return self._session.info
 
     def __repr__(self) -> str:
@@ -232,7 +232,7 @@ class Optimizer:
         try:
             with self._lock.now:
                 trial = self._ask()
-            return trial
+            return trial  # noqa: RET504
         except BaseException:  # Ctrl-C on the way out
             if trial is not None:
                 self._take_back(trial)
