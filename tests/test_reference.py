@@ -358,9 +358,7 @@ def test_maximum(name: str, space: str) -> None:
     alpha, region = REGISTRY[name].build(context), Region.whole(context.cube)
     steps = int(book("inputs")[f"{space}/steps"])
     values = alpha.screen(candidates)
-    x, value = maximise(
-        alpha, region, candidates, values, starts=4, steps=steps, enough=1e-10
-    )
+    x, value = maximise(alpha, region, candidates, values, starts=4, steps=steps, enough=1e-10)
     assert value == pytest.approx(float(alpha.values(x[None])[0]), rel=1e-9)
     assert value >= float(kept["value"]) - 1e-7 * abs(float(kept["value"]))
 

@@ -237,7 +237,7 @@ class Optimizer:
         try:
             with self._lock.now:
                 trial = self._ask()
-            return trial
+            return trial  # noqa: RET504
         except BaseException:  # Ctrl-C on the way out
             if trial is not None:
                 self._take_back(trial)
