@@ -225,3 +225,9 @@ def test_other_libraries_are_dashed() -> None:
     assert len(set(shown.values())) == len(names)
     assert shown["botorch-lognei"][0] == shown["mes"][0]
     assert len(set(regret.looks(["jes:pairs=4", "jes:pairs=20"]).values())) == 2
+
+
+def test_a_method_that_is_no_more_stands_where_its_successor_does() -> None:
+    given = [row(name, 0, 1.0) for name in ("optuna-gp", "sobol", "unheard-of", "random", "mes")]
+    assert statistics.methods_of(given, GP) == ["mes", "random", "sobol", "optuna-gp", "unheard-of"]
+    assert statistics.label("sobol") == "Sobol"
