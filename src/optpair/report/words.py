@@ -142,7 +142,7 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
             return Verdict("go", "The model is not yet sure.", _why_unsure(found))
         return Verdict("done", "Going on is hardly worth it.", reason)
     if found.next_gain < TEACHES_NOTHING:
-        reason += " So little a trial means that many would be needed."
+        reason += " At this rate it would take many more trials."
         return Verdict("little", "Something is left, but hard to get.", reason)
     if share < MUCH:
         return Verdict("little", "A little is left to be won.", reason)
