@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from optpair.trials.transform import Scaling
 
 from optpair.gp.mixture import moments, quantile
+from optpair.trials.transform import Scaling
 
 with np.load(Path(__file__).parent / "reference" / "functions.npz") as _file:
     KEPT = {key: _file[key] for key in _file.files}
