@@ -28,6 +28,7 @@ from typing import Any
 from typer import Typer
 from typer.testing import CliRunner
 
+from optpair.acquisition import registry
 from optpair.cli.app import app
 from optpair.studies.config import load
 
@@ -141,12 +142,14 @@ def _targets() -> set[str]:
 
 @contextlib.contextmanager
 def forgetting(folder: Path) -> Iterator[None]:
-    """Afterwards, modules of the folder are gone."""
-    path, modules = list(sys.path), set(sys.modules)
+    """Afterwards, modules of the folder and registered acquisition functions are gone."""
+    path, modules, entries = list(sys.path), set(sys.modules), dict(registry._entries)
     try:
         yield
     finally:
         sys.path[:] = path
+        registry._entries.clear()
+        registry._entries.update(entries)
         for name in set(sys.modules) - modules:
             if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
                 del sys.modules[name]

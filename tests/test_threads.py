@@ -54,8 +54,31 @@ def test_an_error_inside_puts_them_back(chosen: list[int]) -> None:
     assert blas_threads() == chosen
 
 
+def test_threads_come_back_when_another_thread_leaves_last(chosen: list[int]) -> None:
+    entered, leave, left = threading.Event(), threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def stay() -> None:
+        with few_threads():
+            entered.set()
+            leave.wait(10)
+            seen.extend(blas_threads())
+        left.set()
+
+    other = threading.Thread(target=stay)
+    with few_threads():
+        other.start()
+        assert entered.wait(10)
+    assert set(blas_threads()) == {1}  # the other still works
+    leave.set()
+    assert left.wait(10)
+    other.join()
+    assert set(seen) == {1}
+    assert blas_threads() == chosen
+
+
 def test_threads_come_back_when_two_overlap(chosen: list[int]) -> None:
-    """Who leaves last puts them back: here the main thread, as others cannot raise them."""
+    """Who leaves last puts them back: here the main thread."""
     entered, leave = threading.Event(), threading.Event()
 
     def stay() -> None:

@@ -10,7 +10,8 @@ import contextvars
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ R = TypeVar("R")
 _lock = threading.Lock()
 _running: set[object] = set()  # calls that are running now, in all threads
 _count = 1  # threads of BLAS that the engine may use
-_before: Any = None  # what puts the host's own setting back
+_before: dict[int, int] = {}  # the host's own setting, by the place of each library
 
 
 @functools.cache
@@ -54,22 +55,54 @@ def limit_threads(count: int) -> None:
 
 def _begin(call: object) -> None:
     """Limit the threads of BLAS while a call runs."""
-    global _before
     with _lock:
         _keep_memory()
-        if _before is None:
-            _before = _blas().limit(limits=_count)
+        if not _running:
+            _before.update({i: lib.num_threads for i, lib in enumerate(_libraries())})
         _running.add(call)
+        _set(dict.fromkeys(_before, _count))
 
 
 def _end(call: object) -> None:
     """Who comes last puts the host's setting back. To end twice does no harm."""
-    global _before
     with _lock:
         _running.discard(call)
-        if not _running and _before is not None:
-            _before.restore_original_limits()
-            _before = None
+        if not _running:
+            _restore()
+
+
+def _restore() -> None:
+    _set(_before)
+    _before.clear()
+
+
+def _set(counts: Mapping[int, int]) -> None:
+    """Set the threads of each library.
+
+    threadpoolctl lets the first thread that sets a number keep others from it; here whoever holds
+    our lock may, as numbers are the same for all.
+    """
+    for i, lib in enumerate(_libraries()):
+        release = getattr(lib, "clear_controlling_thread", lambda force: None)
+        if i in counts and lib.num_threads != counts[i]:
+            release(force=True)
+            lib.set_num_threads(counts[i])
+            release(force=True)
+
+
+def _libraries() -> list[Any]:
+    return list(_blas().lib_controllers)
+
+
+@contextmanager
+def few_threads() -> Iterator[None]:
+    """Limit the threads of BLAS for a while."""
+    call = object()
+    try:
+        _begin(call)
+        yield
+    finally:
+        _end(call)
 
 
 def engine_work(function: Callable[P, R]) -> Callable[P, R]:
@@ -103,12 +136,11 @@ def _silently(function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
 
 def _after_fork() -> None:
     """In a forked child no other thread is running, whatever the parent's were doing."""
-    global _lock, _before
+    global _lock
     _lock = threading.Lock()
     _running.clear()
-    if _before is not None:
-        _before.restore_original_limits()
-        _before = None
+    if _before:
+        _restore()
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,13 +11,14 @@ import scipy.optimize
 
 from cube_cases import MIXED, discrete_part, is_legal
 from optpair.cube.candidates import space_filling
-from optpair.cube.climb import ARRIVED, Landscape, ascend, climb, maximise
+from optpair.cube.climb import PRECISE, Landscape, ascend, climb, maximise
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
 from optpair.problem.layout import HOT
 
 D, STARTS = 3, 8
+TINY = 1e-20  # what is left to win where a climb ends
 BOX = Cube.box(D)
 WHOLE, FREE = Region.whole(BOX), np.ones(D, dtype=bool)
 Function = Callable[[np.ndarray], np.ndarray]
@@ -83,7 +84,7 @@ FUNCTIONS = [bowl, face, corner, valley, skewed, waves]
 def ascended(
     function: Function, X: np.ndarray, steps: int, free: np.ndarray = FREE, region: Region = WHOLE
 ) -> tuple[np.ndarray, np.ndarray]:
-    end = ascend(Known(function), X, region, free, steps)
+    end = ascend(Known(function), X, region, free, steps, enough=TINY)
     return end.x, end.value
 
 
@@ -145,10 +146,10 @@ def test_climbs_that_drop_out_end_as_they_do_alone(function: Function) -> None:
     X = np.random.default_rng(3).uniform(size=(24, D))
     X[::3] = ascended(function, X[::3], 200)[0]
     known = Known(function)
-    together = ascend(known, X, WHOLE, FREE, 120)
+    together = ascend(known, X, WHOLE, FREE, 120, enough=TINY)
     assert min(known.asked) < 24  # some did drop out
     for i in range(24):
-        alone = ascend(Known(function), X[i : i + 1], WHOLE, FREE, 120)
+        alone = ascend(Known(function), X[i : i + 1], WHOLE, FREE, 120, enough=TINY)
         span = max(abs(float(function(X[i]))), 1.0)
         assert together.value[i] == pytest.approx(alone.value[0], abs=1e-9 * span)
         np.testing.assert_allclose(together.x[i], alone.x[0], atol=1e-4)
@@ -167,7 +168,7 @@ def test_rows_are_told_whose_they_are() -> None:
     X = np.full((12, D), 0.5)
     X[:4] = np.clip(centres[:4], 0, 1)
     known = Own(bowl)
-    x, _ = ascend(known, X, WHOLE, FREE, 40)
+    x, *_ = ascend(known, X, WHOLE, FREE, 40, enough=TINY)
     np.testing.assert_allclose(x, np.clip(centres, 0, 1), atol=1e-5)
     assert known.asked[-1] < 12
 
@@ -243,7 +244,7 @@ def test_single_precision_stays_single() -> None:
             value, slope = super().slopes(X.astype(float), rows)
             return value.astype(np.float32), slope.astype(np.float32)
 
-    end = ascend(Single(bowl), X, WHOLE, FREE, 60)
+    end = ascend(Single(bowl), X, WHOLE, FREE, 60, enough=TINY)
     assert end.x.dtype == end.value.dtype == np.float32
     np.testing.assert_allclose(end.x, np.tile([0.3, 0.62, 0.5], (STARTS, 1)), atol=5e-3)
 
@@ -271,7 +272,7 @@ def brute_force() -> float:
 
 def test_climbing_in_a_mixed_space_ends_at_legal_points() -> None:
     X = MIXED.spread(np.random.default_rng(7).uniform(size=(16, 4)))
-    x, value = climb(Known(mixed_function), X, Region.whole(MIXED), 20, ARRIVED)
+    x, value, _ = climb(Known(mixed_function), X, Region.whole(MIXED), 20, enough=PRECISE)
     assert is_legal(x)
     np.testing.assert_allclose(value, mixed_function(x), rtol=1e-9, atol=1e-12)
     assert np.all(value >= mixed_function(X))
@@ -281,9 +282,9 @@ def test_climbing_in_a_mixed_space_ends_at_legal_points() -> None:
 
 def test_discrete_moves_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X = MIXED.spread(np.random.default_rng(7).uniform(size=(16, 4)))
-    whole = climb(Known(mixed_function), X, Region.whole(MIXED), 20, ARRIVED)
+    whole = climb(Known(mixed_function), X, Region.whole(MIXED), 20, enough=PRECISE)
     monkeypatch.setattr("optpair.cube.climb.ROWS", 7)
-    parts = climb(Known(mixed_function), X, Region.whole(MIXED), 20, ARRIVED)
+    parts = climb(Known(mixed_function), X, Region.whole(MIXED), 20, enough=PRECISE)
     np.testing.assert_array_equal(parts.x, whole.x)
 
 
@@ -292,7 +293,7 @@ def test_a_fixed_category_is_kept() -> None:
     low[3:] = high[3:] = [HOT, 0.0, 0.0]
     region = Region(MIXED, low, high)
     X = region.clip(MIXED.spread(np.random.default_rng(8).uniform(size=(8, 4))))
-    x, value = climb(Known(mixed_function), X, region, 20, ARRIVED)
+    x, value, _ = climb(Known(mixed_function), X, region, 20, enough=PRECISE)
     np.testing.assert_array_equal(x[:, 3:], np.tile([HOT, 0.0, 0.0], (8, 1)))
     assert is_legal(x)
     assert np.all(value >= mixed_function(X))
@@ -305,7 +306,9 @@ def best(
     function: Function, candidates: np.ndarray, starts: int, values: np.ndarray | None = None
 ) -> tuple[np.ndarray, float]:
     told = function(candidates) if values is None else values
-    return maximise(Known(function), WHOLE, candidates, told, starts=starts, steps=30)
+    return maximise(
+        Known(function), WHOLE, candidates, told, starts=starts, steps=30, enough=PRECISE
+    )
 
 
 def test_maximise_is_global_on_waves() -> None:

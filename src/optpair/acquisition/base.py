@@ -8,6 +8,7 @@ the point is written once, here, with the posterior's `pull`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -100,8 +101,14 @@ class Acquisition(ABC):
 
     def screen(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
         """Values at many points, a block of them at a time."""
-        blocks = [self.values(X[i : i + BLOCK]) for i in range(0, len(X), BLOCK)]
-        return np.concatenate([np.zeros(0), *blocks])
+        return np.concatenate([np.zeros(0), *(self.values(X[b]) for b in self.blocks(len(X)))])
+
+    def blocks(self, count: int) -> Iterator[slice]:
+        """So many points, a block at a time: by default as suits its posterior, if it has one."""
+        posterior = getattr(self, "posterior", None)
+        if posterior is not None:
+            return posterior.blocks(count)
+        return (slice(i, i + BLOCK) for i in range(0, count, BLOCK))
 
     @engine_work
     def __call__(self, X: ArrayLike) -> Float[np.ndarray, " q"]:

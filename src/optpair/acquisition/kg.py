@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets
 from optpair.acquisition.special.normal import Reals, log_ei, log_ndtr
 from optpair.gp.kernels.base import Between
-from optpair.gp.posterior import BLOCK, Posterior, Query, as_points
+from optpair.gp.posterior import Posterior, Query, as_points
 from optpair.optima.base import Optima
 from optpair.threads import engine_work
 
@@ -200,9 +200,9 @@ def _means(posterior: Posterior, points: Float[np.ndarray, "N D"]) -> Float[np.n
     """The posterior mean of each set, averaged over fantasies, a block of points at a time."""
     weights = posterior.weights.mean(1)
     found = np.repeat(posterior.mean[:, None], len(points), 1)
-    for i in range(0, len(points), BLOCK):
-        K = posterior.target.between(points[i : i + BLOCK]).K
-        found[:, i : i + BLOCK] += np.einsum("mqn,mn->mq", K, weights)
+    for block in posterior.blocks(len(points)):
+        K = posterior.target.between(points[block]).K
+        found[:, block] += np.matvec(K, weights)
     return found
 
 

@@ -210,14 +210,14 @@ def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]
     rival = np.broadcast_to(_rivals(posterior), x.shape)
     functionals = Functionals(((2, x), (0, rival)))
     found, read = seen(posterior, functionals), _reading(free)
-    mean = np.einsum("mpij,mpj->mpi", read, found.mean)
+    mean = np.matvec(read, found.mean)
     V = read @ found.covariance @ np.swapaxes(read, 2, 3)
     a = posterior.outputscale[:, None, None]
 
     # g = 0, or nothing where it does not hold.
     L_g = inverse_factors(V[:, :, :D, :D] + np.where(free, DELTA * a, a)[..., None] * np.eye(D))
     known = L_g @ V[:, :, :D, D:]
-    shift_g = -np.einsum("mpij,mpj->mpi", L_g, mean[..., :D])
+    shift_g = -np.matvec(L_g, mean[..., :D])
     mean = mean[..., D:] + np.einsum("mpji,mpj->mpi", known, shift_g)
     V = V[:, :, D:, D:] - np.swapaxes(known, 2, 3) @ known
 
@@ -231,9 +231,9 @@ def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]
     L_w = inverse_factors(np.eye(k) + root[..., :, None] * root[..., None, :] * V_w)
     R = L_w * root[..., None, :]
     target = np.divide(sites.shift, root, out=np.zeros_like(root), where=root > 0)
-    shift_w = np.einsum("mpij,mpj->mpi", L_w, target - root * mean[..., :k])
+    shift_w = np.matvec(L_w, target - root * mean[..., :k])
 
-    lean_w = np.einsum("mpij,mpj->mpi", R, V[:, :, :k, k])  # cov(f(x*), ·), given g = 0
+    lean_w = np.matvec(R, V[:, :, :k, k])  # cov(f(x*), ·), given g = 0
     lean = np.concatenate([known[..., k], lean_w], -1)
     L = np.zeros((M, P, 2 * D + 2, 2 * D + 2))
     L[:, :, :D, :D] = L_g

@@ -136,9 +136,9 @@ def _direction(
     """Where to step, the coordinates that are held, and what may be won."""
     pressed = ((at.x <= low) & (at.slope < 0)) | ((at.x >= high) & (at.slope > 0)) | ~free
     slope = np.where(pressed, 0, at.slope)
-    newton = np.einsum("rij,rj->ri", at.inverse, slope)
+    newton = np.matvec(at.inverse, slope)
     newton[pressed] = 0
-    along = np.einsum("ri,ri->r", newton, slope)
+    along = np.vecdot(newton, slope)
     usable = (along > 0) & ~at.fresh
     promise = np.where(usable, along / 2, np.where(slope.any(1), np.inf, 0))
     return np.where(usable[:, None], newton, slope), pressed, promise
@@ -177,8 +177,8 @@ def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
     H + ρ (1 + ρ bᵀHb) ssᵀ − ρ (s(Hb)ᵀ + (Hb)sᵀ) = H + usᵀ + suᵀ,   ρ = 1/sᵀb,
     u = ρ (½ (1 + ρ bᵀHb) s − Hb),   b the bend of the slope along s
     """
-    curvature, squares = np.einsum("ri,ri->r", s, bend), np.einsum("ri,ri->r", bend, bend)
-    norms = np.sqrt(np.einsum("ri,ri->r", s, s) * squares)
+    curvature, squares = np.vecdot(s, bend), np.vecdot(bend, bend)
+    norms = np.sqrt(np.vecdot(s, s) * squares)
     usable = (curvature > 1e-8 * norms) & (norms > 0) & np.isfinite(norms)
     first = usable & at.fresh
     if first.any():
@@ -187,8 +187,8 @@ def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
         at.fresh = at.fresh & ~usable
     rho = np.where(usable, 1 / np.where(usable, curvature, 1), 0)
     clean = np.where(usable[:, None], bend, 0)
-    turned = np.einsum("rij,rj->ri", at.inverse, clean)
-    share = 0.5 * (1 + rho * np.einsum("ri,ri->r", clean, turned))
+    turned = np.matvec(at.inverse, clean)
+    share = 0.5 * (1 + rho * np.vecdot(clean, turned))
     u = rho[:, None] * (share[:, None] * s - turned)
     outer = u[:, :, None] * s[:, None, :]
     at.inverse += outer

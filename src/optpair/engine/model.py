@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from optpair.acquisition.weights import Success
 from optpair.gp import mixture
-from optpair.gp.posterior import BLOCK, Posterior
+from optpair.gp.posterior import Posterior
 from optpair.trials.estimate import Estimate
 from optpair.trials.transform import Scaling
 
@@ -110,8 +110,8 @@ class Model:
 def mean_at(posterior: Posterior, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
     """The posterior mean averaged over sets, without variances, a block of points at a time."""
     weights = posterior.weights.mean(1, keepdims=True)
-    blocks = []
-    for i in range(0, len(X), BLOCK):
-        K = posterior.target.between(X[i : i + BLOCK]).K
-        blocks.append((weights @ np.swapaxes(K, 1, 2))[:, 0].mean(0))
-    return np.asarray(np.concatenate([np.zeros(0), *blocks]) + posterior.mean.mean())
+    means = np.full(len(X), posterior.mean.mean())
+    for block in posterior.blocks(len(X)):
+        K = posterior.target.between(X[block]).K
+        means[block] += (weights @ np.swapaxes(K, 1, 2))[:, 0].mean(0)
+    return means

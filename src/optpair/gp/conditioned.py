@@ -108,7 +108,7 @@ def condition_on(
     index = np.arange(V.shape[-1])
     V[..., index, index] += np.where(known, softness, 1.0) * a
     L = _inverse_or_first(V, softness[0] * posterior.outputscale)
-    shift = np.einsum("mpij,mpj->mpi", L, np.where(known, wanted - found.mean, 0.0))
+    shift = np.matvec(L, np.where(known, wanted - found.mean, 0.0))
     fold = L * known[..., None, :]
     return Conditioned(posterior, functionals, fold, fold @ found.whitened, shift)
 

@@ -13,6 +13,7 @@ they are passed in, noise and output scale are variances.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,7 +29,8 @@ from optpair.gp.linalg import JITTERS, inverse_factor
 from optpair.threads import engine_work
 
 STRIP, STRIPS = 64, 4  # rows of C⁻¹ at least, and how many strips at most
-BLOCK = 256  # points looked at together, at most: their rows stay in cache
+BLOCK, FEWEST = 256, 16  # points looked at together, at most and at least,
+ROWS = 2**17  # and entries of their rows of covariances, which stay in cache
 TOGETHER = 2_000_000  # entries of Gram matrices made together
 FURTHEST = 1e4  # length scales from the origin: beyond, r² loses more than 1e-7 to round-off
 SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
@@ -121,9 +123,17 @@ class Posterior:
         self, X: Float[np.ndarray, "q D"]
     ) -> tuple[Float[np.ndarray, "M F q"], Float[np.ndarray, "M q"]]:
         """m(x) of each fantasy, and s(x), a block of points at a time."""
-        found = [self.at(X[i : i + BLOCK]) for i in range(0, max(len(X), 1), BLOCK)]
-        means, variances = [query.means for query in found], [query.variance for query in found]
-        return np.concatenate(means, -1), np.concatenate(variances, -1)
+        means = np.empty((self.sets, self.fantasies, len(X)))
+        variance = np.empty((self.sets, len(X)))
+        for block in self.blocks(len(X)):
+            query = self.at(X[block])
+            means[..., block], variance[..., block] = query.means, query.variance
+        return means, variance
+
+    def blocks(self, count: int) -> Iterator[slice]:
+        """So many points, a block at a time: work arrays of a block stay in cache."""
+        size = int(np.clip(ROWS // (self.sets * max(len(self.X), 1)), FEWEST, BLOCK))
+        return (slice(i, i + size) for i in range(0, count, size))
 
     def means_at_data(self) -> Float[np.ndarray, "M F n"]:
         """m(X) without a covariance: with w the weights, K w = (y − μ) − Σ w."""
@@ -221,7 +231,7 @@ class Query:
     def variance(self) -> Float[np.ndarray, "M q"]:
         """s(x)."""
         prior = self.posterior.covariance.diagonal(self.X)
-        return np.asarray(np.maximum(prior - np.einsum("mqn,mqn->mq", self.A, self.A), 0.0))
+        return np.asarray(np.maximum(prior - np.vecdot(self.A, self.A), 0.0))
 
     def pull(
         self,

@@ -24,9 +24,9 @@ from optpair.streams import Stream
 from optpair.threads import engine_work
 
 GROUPS = 2  # places of each kind that a path is climbed from
-NEARLY = 1e-5  # of √a: what is left to win where climbs in single precision end
+NEARLY = 3e-5  # of √a: what is left to win where climbs in single precision end
 ENDING, ENDING_RADIUS = 10, 1e-2  # steps in double precision, and the first one's size
-FINALLY = 1e-10  # of a value: what is left where those end
+FINALLY = 1e-8  # of a value: what is left where those end
 
 
 @dataclass(frozen=True)

@@ -141,13 +141,12 @@ class Matern52(Radial):
 
     def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
         """h, and what gives h′ without another exponential."""
+        h = r2 * (5 / 3)
+        r2 *= 5
         r = np.sqrt(r2, out=r2)
-        r *= SQRT5
         e = np.negative(r)
         np.exp(e, out=e)
-        h = r * (1 / 3)
-        h += 1
-        h *= r
+        h += r
         h += 1
         h *= e
 
@@ -242,6 +241,11 @@ class RadialCovariance:
     def __repr__(self) -> str:
         return f"RadialCovariance({self.kernel!r}, {len(self.scale)} sets)"
 
+    @cached_property
+    def is_unit(self) -> bool:
+        """Whether all output scales are 1."""
+        return bool(np.all(self.outputscale == 1))
+
     def shaped(self, axes: int) -> Own:
         """The kernel's own hyperparameters, to broadcast against arrays of so many axes."""
         return {name: v.reshape(v.shape + (1,) * (axes - 1)) for name, v in self.own.items()}
@@ -316,11 +320,12 @@ class RadialTarget:
         c = self.covariance
         Z = c.scaled(X)
         h, bend = c.kernel.begin(self.squared_distances(Z), c.shaped(3))
-        return RadialBetween(self, Z, h * c.outputscale[:, None, None], bend)
+        K = h if c.is_unit else h * c.outputscale[:, None, None]
+        return RadialBetween(self, Z, K, bend)
 
     def squared_distances(self, Z: Num[np.ndarray, "M q D"]) -> Num[np.ndarray, "M q n"]:
         """r² from scaled points, never negative."""
-        square = np.einsum("mqd,mqd->mq", Z, Z)[..., None]
+        square = np.vecdot(Z, Z)[..., None]
         left = np.concatenate([Z, square, np.ones_like(square)], -1)
         r2 = left @ np.swapaxes(self.rows, 1, 2)
         return np.maximum(r2, 0, out=r2)
