@@ -8,7 +8,7 @@ demo: .venv/ready  ## tune a real, noisy model; leaves demo-belief.png
 	@$(BIN)/optpair demo
 
 test: .venv/ready lint  ## lint, types, tests
-	@$(BIN)/pytest -q -n 2 --dist loadfile
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 2 --dist loadfile
 
 docs: .venv/ready  ## the site, into site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -6,10 +6,18 @@ pytest_plugins = ["postgres_server"]
 
 collect_ignore_glob = ["*conftest.py"]  # several of one name, and no doctest in any
 
-# `problem`, `trials` and `settings` take what users write (an int for a float) and check it.
+# `problem`, `trials` and `settings` take what users write (an int for a float) and check it; what a
+# chain calls thousands of times (priors, tables, the likelihood) has tests of its own shapes.
 install_import_hook(
     [
-        "optpair.gp",
+        "optpair.gp.conditioned",
+        "optpair.gp.inference",
+        "optpair.gp.kernels",
+        "optpair.gp.linalg",
+        "optpair.gp.mixture",
+        "optpair.gp.paths",
+        "optpair.gp.posterior",
+        "optpair.gp.process",
         "optpair.cube",
         "optpair.optima",
         "optpair.acquisition",

@@ -132,8 +132,8 @@ def test_points_that_were_once_given() -> None:
 
 BLOCKS = [
     "optpair.gp.posterior.BLOCK",
+    "optpair.gp.posterior.FEWEST",
     "optpair.gp.paths.BLOCK",
-    "optpair.engine.model.BLOCK",
     "optpair.acquisition.base.BLOCK",
 ]
 

@@ -55,7 +55,7 @@ def free(optimizer: Optimizer) -> bool:
     thread = threading.Thread(target=take)
     thread.start()
     thread.join()
-    return got == [True] and threads._running == set() and threads._before is None
+    return got == [True] and threads._running == set() and threads._before == {}
 
 
 def interrupt_at_random(count: int, seed: int) -> int:
