@@ -188,7 +188,7 @@ def test_an_exception_at_any_line(name: str) -> None:
             assert json.loads(now)["trials"] == json.loads(start)["trials"]
             assert json.loads(now)["asked"] == json.loads(start)["asked"]
         assert threads._running == set()
-        assert threads._before is None
+        assert not threads._before
         if expected is not None and broke:
             optimizer.ask()
             assert optimizer.ask().params == expected  # as if nothing had been
