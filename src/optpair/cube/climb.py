@@ -21,7 +21,7 @@ MANY = 0.8  # the share of climbs that are still going, at which the others are 
 ENOUGH = 1e-4  # of the spread of screened values: less is not worth another step,
 PRECISE = 1e-8  # unless an answer is looked for, and not a query
 ROUNDS = 2  # of discrete moves, each followed by a climb
-ROWS = 4096  # rows looked at together in a discrete move, at most
+ROWS, NEIGHBOURS = 8192, 64  # rows looked at together in a discrete move, and moves of each
 
 Rows = Int[np.ndarray, " r"]
 
@@ -208,34 +208,38 @@ def climb(
     if layout.is_continuous:
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0
-    at, rows = X, np.arange(len(X))
-    for _ in range(ROUNDS):
-        at = _best_move(landscape, region, at, region.cube.snap(up.x).astype(X.dtype), rows)
+    at = X
+    for turn in range(ROUNDS):
+        at = _moved(landscape, region, at, region.cube.snap(up.x).astype(X.dtype), turn)
         up = ascend(landscape, at, region, layout.continuous, later, enough=enough)
     return up
 
 
-def _best_move(
+def _moved(
     landscape: Landscape,
     region: Region,
     x: Num[np.ndarray, "r D"],
     up: Num[np.ndarray, "r D"],
-    rows: Rows,
+    turn: int,
 ) -> Num[np.ndarray, "r D"]:
-    """The best of the legal points `up`, those one discrete move from it, and x."""
-    moves = np.concatenate(
-        [up[:, None], x[:, None], region.clip(region.cube.neighbours(up)).astype(x.dtype)], axis=1
-    )
-    r, K, D = moves.shape
-    flat, owners = moves.reshape(r * K, D), np.repeat(rows, K)
-    values = np.concatenate(
-        [
-            landscape.values(flat[i : i + ROWS], owners[i : i + ROWS])
-            for i in range(0, len(flat), ROWS)
-        ]
-    ).reshape(r, K)
-    best = np.argmax(np.where(np.isnan(values), -np.inf, values), -1)
-    return moves[rows, best]
+    """The best of the legal points `up`, those one discrete move from it, and x.
+
+    Of more than `NEIGHBOURS` moves some are tried at each turn, others at the next.
+    """
+    found = np.empty_like(x)
+    for i in range(0, len(x), ROWS // NEIGHBOURS):
+        rows = np.arange(i, min(i + ROWS // NEIGHBOURS, len(x)))
+        near = region.cube.neighbours(up[rows])
+        if near.shape[1] > NEIGHBOURS:
+            every = -(-near.shape[1] // NEIGHBOURS)
+            near = near[:, turn % every :: every]
+        near = region.clip(near).astype(x.dtype)
+        moves = np.concatenate([up[rows, None], x[rows, None], near], axis=1)
+        r, K, D = moves.shape
+        values = landscape.values(moves.reshape(r * K, D), np.repeat(rows, K)).reshape(r, K)
+        best = np.argmax(np.where(np.isnan(values), -np.inf, values), -1)
+        found[rows] = moves[np.arange(r), best]
+    return found
 
 
 def maximise(
