@@ -1,4 +1,9 @@
-"""Shapes and types in signatures are checked while tests run."""
+"""Shapes and types in signatures are checked while tests run, unless told otherwise.
+
+`OPTPAIR_SHAPES=unchecked` is for tests of whole searches, which are five times as fast without.
+"""
+
+import os
 
 from jaxtyping import install_import_hook
 
@@ -8,22 +13,23 @@ collect_ignore_glob = ["*conftest.py"]  # several of one name, and no doctest in
 
 # `problem`, `trials` and `settings` take what users write (an int for a float) and check it; what a
 # chain calls thousands of times (priors, tables, the likelihood) has tests of its own shapes.
-install_import_hook(
-    [
-        "optpair.gp.conditioned",
-        "optpair.gp.inference",
-        "optpair.gp.kernels",
-        "optpair.gp.linalg",
-        "optpair.gp.mixture",
-        "optpair.gp.paths",
-        "optpair.gp.posterior",
-        "optpair.gp.process",
-        "optpair.cube",
-        "optpair.optima",
-        "optpair.acquisition",
-        "optpair.engine.model",
-        "optpair.engine.step",
-        "optpair.engine.answers",
-    ],
-    "beartype.beartype",
-)
+if os.environ.get("OPTPAIR_SHAPES") != "unchecked":
+    install_import_hook(
+        [
+            "optpair.gp.conditioned",
+            "optpair.gp.inference",
+            "optpair.gp.kernels",
+            "optpair.gp.linalg",
+            "optpair.gp.mixture",
+            "optpair.gp.paths",
+            "optpair.gp.posterior",
+            "optpair.gp.process",
+            "optpair.cube",
+            "optpair.optima",
+            "optpair.acquisition",
+            "optpair.engine.model",
+            "optpair.engine.step",
+            "optpair.engine.answers",
+        ],
+        "beartype.beartype",
+    )

@@ -15,7 +15,7 @@ from optpair.cube.climb import PRECISE, Landscape, ascend, climb, maximise
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
-from optpair.problem.layout import HOT
+from optpair.problem.layout import HOT, Layout
 
 D, STARTS = 3, 8
 TINY = 1e-20  # what is left to win where a climb ends
@@ -37,8 +37,10 @@ class Known(Landscape):
 
     function: Function
     asked: list[int] = field(default_factory=list)
+    looked: list[int] = field(default_factory=list)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        self.looked.append(len(X))
         return np.asarray(self.function(X))
 
     def slopes(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -283,9 +285,23 @@ def test_climbing_in_a_mixed_space_ends_at_legal_points() -> None:
 def test_discrete_moves_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X = MIXED.spread(np.random.default_rng(7).uniform(size=(16, 4)))
     whole = climb(Known(mixed_function), X, Region.whole(MIXED), 20, enough=PRECISE)
-    monkeypatch.setattr("optpair.cube.climb.ROWS", 7)
+    monkeypatch.setattr("optpair.cube.climb.ROWS", 3 * 64)
     parts = climb(Known(mixed_function), X, Region.whole(MIXED), 20, enough=PRECISE)
     np.testing.assert_array_equal(parts.x, whole.x)
+
+
+def test_of_many_categories_some_are_tried_at_each_turn() -> None:
+    """With 200 categories a climb looks at about 64 per turn, and its end is legal."""
+    layout = Layout(
+        np.ones(201), np.ones(201), np.zeros(201, dtype=bool), (0,) + (1,) * 200, (), ((1, 201),)
+    )
+    cube = Cube(layout)
+    X = cube.spread(np.random.default_rng(9).uniform(size=(5, 2)))
+    known = Known(lambda x: -((x[..., 0] - 0.3) ** 2) + x[..., 1:] @ np.linspace(0, 1, 200))
+    end = climb(known, X, Region.whole(cube), 8, enough=PRECISE)
+    np.testing.assert_array_equal(cube.snap(end.x), end.x)
+    assert max(known.looked) <= 5 * (64 + 2 + 4)
+    assert np.all(end.value >= known.function(X))
 
 
 def test_a_fixed_category_is_kept() -> None:
