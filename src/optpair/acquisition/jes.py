@@ -160,10 +160,11 @@ def _jes(posterior: Posterior, optima: Optima, delta: float, exact: bool) -> JES
 
 
 def _peak(posterior: Posterior, optima: Optima, cube: Cube) -> JES:
-    flat = interior(optima.star, cube.continuous)
-    known = np.concatenate([np.ones_like(flat[..., :1]), flat], -1)
-    softness = np.array([DELTA] + [FLAT] * cube.dimensions)
-    functionals = Functionals(((1, optima.star),))
+    along = tuple(np.flatnonzero(cube.continuous).tolist())
+    flat = interior(optima.star, cube.continuous)[..., list(along)]
+    known = np.concatenate([np.ones((*flat.shape[:2], 1), dtype=bool), flat], -1)
+    softness = np.array([DELTA] + [FLAT] * len(along))
+    functionals = Functionals(((1, optima.star),), along)
     wanted = np.concatenate([optima.best[..., None], np.zeros(flat.shape)], -1)
     conditioned = condition_on(posterior, functionals, wanted, known, softness)
     return JES(conditioned, optima.best, optima.weights)

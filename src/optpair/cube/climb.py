@@ -42,9 +42,9 @@ class Landscape(Protocol):
 
 
 class Curvature(NamedTuple):
-    """What climbs have learnt of the landscape around their ends."""
+    """What climbs have learnt of the landscape around their ends, in the columns that were free."""
 
-    inverse: Num[np.ndarray, "r D D"]  # of the negative Hessian, by BFGS
+    inverse: Num[np.ndarray, "r C C"]  # of the negative Hessian, by BFGS
     fresh: Bool[np.ndarray, " r"]  # nothing was learnt
 
 
@@ -64,7 +64,7 @@ class _Climbs:
     x: Num[np.ndarray, "r D"]
     value: Num[np.ndarray, " r"]
     slope: Num[np.ndarray, "r D"]
-    inverse: Num[np.ndarray, "r D D"]  # of the negative Hessian, by BFGS
+    inverse: Num[np.ndarray, "r C C"]  # of the negative Hessian, by BFGS, in the free columns
     radius: Num[np.ndarray, " r"]
     fresh: Bool[np.ndarray, " r"]  # no curvature seen yet
 
@@ -92,12 +92,12 @@ def ascend(
     value and slope per step. A climb that expects to win less than `enough` (half of the Newton
     step times the slope) has arrived, and drops out. `known` is what an earlier climb has learnt.
     """
-    r, D = X.shape
     low, high = region.low.astype(X.dtype), region.high.astype(X.dtype)
-    free, rows = free & region.open, np.arange(r)
+    columns, rows = np.flatnonzero(free & region.open), np.arange(len(X))
+    r, C = len(X), len(columns)
     value, slope = landscape.slopes(X, rows)
-    if known is None:
-        eye = np.broadcast_to(np.eye(D, dtype=X.dtype), (r, D, D))
+    if known is None or known.inverse.shape[-1] != C:
+        eye = np.broadcast_to(np.eye(C, dtype=X.dtype), (r, C, C))
         known = Curvature(eye, np.ones(r, dtype=bool))
     at = _Climbs(
         rows,
@@ -110,8 +110,8 @@ def ascend(
     )
     learnt = Curvature(at.inverse.copy(), at.fresh.copy())
     end = Ended(X.copy(), at.value.copy(), learnt)
-    for _ in range(steps if free.any() else 0):
-        direction, pressed, promise = _direction(at, low, high, free)
+    for _ in range(steps if C else 0):
+        direction, pressed, promise = _direction(at, low[columns], high[columns], columns)
         going = (at.radius > SHORTEST) & (promise > enough)
         if np.count_nonzero(going) <= MANY * len(going):
             _note(at, end)
@@ -119,7 +119,7 @@ def ascend(
             if len(at.rows) == 0:
                 return end
             direction, pressed = direction[going], pressed[going]
-        _step(landscape, at, low, high, direction, pressed)
+        _step(landscape, at, low[columns], high[columns], columns, direction, pressed)
     _note(at, end)
     return end
 
@@ -131,11 +131,15 @@ def _note(at: _Climbs, end: Ended) -> None:
 
 
 def _direction(
-    at: _Climbs, low: np.ndarray, high: np.ndarray, free: Bool[np.ndarray, " D"]
-) -> tuple[np.ndarray, np.ndarray, Num[np.ndarray, " r"]]:
+    at: _Climbs,
+    low: Num[np.ndarray, " C"],
+    high: Num[np.ndarray, " C"],
+    columns: Int[np.ndarray, " C"],
+) -> tuple[Num[np.ndarray, "r C"], Bool[np.ndarray, "r C"], Num[np.ndarray, " r"]]:
     """Where to step, the coordinates that are held, and what may be won."""
-    pressed = ((at.x <= low) & (at.slope < 0)) | ((at.x >= high) & (at.slope > 0)) | ~free
-    slope = np.where(pressed, 0, at.slope)
+    x, slope = at.x[:, columns], at.slope[:, columns]
+    pressed = ((x <= low) & (slope < 0)) | ((x >= high) & (slope > 0))
+    slope[pressed] = 0
     newton = np.matvec(at.inverse, slope)
     newton[pressed] = 0
     along = np.vecdot(newton, slope)
@@ -147,21 +151,25 @@ def _direction(
 def _step(
     landscape: Landscape,
     at: _Climbs,
-    low: np.ndarray,
-    high: np.ndarray,
-    direction: Num[np.ndarray, "r D"],
-    pressed: Bool[np.ndarray, "r D"],
+    low: Num[np.ndarray, " C"],
+    high: Num[np.ndarray, " C"],
+    columns: Int[np.ndarray, " C"],
+    direction: Num[np.ndarray, "r C"],
+    pressed: Bool[np.ndarray, "r C"],
 ) -> None:
     """One step of each climb, in place."""
     length = np.max(np.abs(direction), -1)
     ratio = at.radius / np.where(length > 0, length, 1)
     ratio = np.where(at.fresh, ratio, np.minimum(ratio, 1))
-    x = np.clip(at.x + ratio[:, None] * direction, low, high)
+    before = at.x[:, columns]
+    after = np.clip(before + ratio[:, None] * direction, low, high)
+    x = at.x.copy()
+    x[:, columns] = after
     value, slope = landscape.slopes(x, at.rows)
     better = value > at.value
 
-    s = x - at.x
-    _bfgs(at, s, np.where(pressed, 0, at.slope - slope))
+    s = after - before
+    _bfgs(at, s, np.where(pressed, 0, (at.slope - slope)[:, columns]))
     # Growing too eagerly costs refused steps, shrinking too little costs more of them.
     grown = np.minimum(at.radius * 2, LARGEST_RADIUS)
     shrunk = np.minimum(np.max(np.abs(s), -1), at.radius) / 4

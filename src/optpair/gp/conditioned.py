@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from optpair.gp.kernels.base import Jets, Points
+from optpair.gp.kernels.base import Along, Jets, Points
 from optpair.gp.posterior import Posterior, Query
 
 
@@ -31,14 +31,18 @@ class Functionals:
     """
 
     groups: tuple[tuple[int, Float[np.ndarray, "M P D"]], ...]
+    along: Along = None
+    """The columns in which derivatives are taken; None means all."""
 
     def jets(self, posterior: Posterior, X: Points) -> tuple[Jets, ...]:
         """Prior covariances with f(x), group by group."""
-        return tuple(posterior.covariance.jets(star, X, order) for order, star in self.groups)
+        covariance = posterior.covariance
+        return tuple(covariance.jets(star, X, order, self.along) for order, star in self.groups)
 
     def is_value(self, dimensions: int) -> np.ndarray:
         """Which functionals are values of f: those have the mean, the others none."""
-        parts = [[1.0] + [0.0] * (order * dimensions) for order, _ in self.groups]
+        columns = dimensions if self.along is None else len(self.along)
+        parts = [[1.0] + [0.0] * (order * columns) for order, _ in self.groups]
         return np.concatenate(parts)
 
     def prior(self, posterior: Posterior) -> Float[np.ndarray, "M P J J"]:
@@ -49,12 +53,12 @@ class Functionals:
             row = []
             for j, (other_order, other) in enumerate(self.groups):
                 if i == j:
-                    here = covariance.jet_variance(order)[:, None]
+                    here = covariance.jet_variance(order, self.along)[:, None]
                     row.append(np.broadcast_to(here, (*star.shape[:2], *here.shape[2:])))
                 elif other_order == 0:
-                    row.append(covariance.jets(star, other[:, :, None], order).rows)
+                    row.append(covariance.jets(star, other[:, :, None], order, self.along).rows)
                 elif order == 0:
-                    apart = covariance.jets(other, star[:, :, None], other_order).rows
+                    apart = covariance.jets(other, star[:, :, None], other_order, self.along).rows
                     row.append(np.swapaxes(apart, 2, 3))
                 else:
                     raise NotImplementedError("derivatives at two different points")

@@ -21,6 +21,8 @@ Columns = tuple[int, ...]
 """The parameter that each column of the cube belongs to."""
 Points = Num[np.ndarray, "*sets q D"]
 """Points that all sets share, (q, D), or points of each set, (M, q, D)."""
+Along = tuple[int, ...] | None
+"""The columns in which derivatives are taken; None means all."""
 Others = Num[np.ndarray, "*others n D"]
 """The same for points on the other side of a covariance."""
 
@@ -114,11 +116,13 @@ class Covariance(Protocol):
         """cov(f(x), f(y))."""
         ...
 
-    def jets(self, star: Float[np.ndarray, "M P D"], X: Points, order: int) -> Jets:
+    def jets(
+        self, star: Float[np.ndarray, "M P D"], X: Points, order: int, along: Along = None
+    ) -> Jets:
         """cov of f(x) with f, g and h at each x*, up to `order` (0, 1 or 2) derivatives."""
         ...
 
-    def jet_variance(self, order: int) -> Float[np.ndarray, "M J J"]:
+    def jet_variance(self, order: int, along: Along = None) -> Float[np.ndarray, "M J J"]:
         """Prior covariance of (f, g, h) at one point, the same everywhere."""
         ...
 

@@ -39,11 +39,11 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int, Num
 from scipy.special import expit, fdtri, gammaincinv, logit
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
-from optpair.gp.kernels.base import Columns, Frequencies, Kernel, Others, Points
+from optpair.gp.kernels.base import Along, Columns, Frequencies, Kernel, Others, Points
 from optpair.gp.priors import Normal
 
 SQRT5 = 5.0**0.5
@@ -268,13 +268,15 @@ class RadialCovariance:
         """cov(f(x), f(y)) = a h(r²)."""
         return self.target(Y).between(X)
 
-    def jets(self, star: Float[np.ndarray, "M P D"], X: Points, order: int) -> RadialJets:
+    def jets(
+        self, star: Float[np.ndarray, "M P D"], X: Points, order: int, along: Along = None
+    ) -> RadialJets:
         """cov of f(x) with f, g and h at each x*: (D1) to (D3)."""
-        return RadialJets.of(self, star, X, order)
+        return RadialJets.of(self, star, X, order, along)
 
-    def jet_variance(self, order: int) -> Float[np.ndarray, "M J J"]:
+    def jet_variance(self, order: int, along: Along = None) -> Float[np.ndarray, "M J J"]:
         """Prior covariance of (f, g, h) at one point (D4)."""
-        M, D = self.scale.shape
+        M, D = len(self.scale), self.scale.shape[1] if along is None else len(along)
         zero = np.zeros((M, 1, 1))
         h, first, second = self.kernel.terms(zero, self.shaped(3), 2)
         V = np.zeros((M, 1 + order * D, 1 + order * D))
@@ -362,28 +364,35 @@ class RadialJets:
     delta: Float[np.ndarray, "M P D q"]
     r2: Float[np.ndarray, "M P 1 q"]
     order: int
+    along: slice | Int[np.ndarray, " C"]  # the columns in which derivatives are taken
     rows: Float[np.ndarray, "M P J q"]
 
     @classmethod
     def of(
-        cls, covariance: RadialCovariance, star: Float[np.ndarray, "M P D"], X: Points, order: int
+        cls,
+        covariance: RadialCovariance,
+        star: Float[np.ndarray, "M P D"],
+        X: Points,
+        order: int,
+        along: Along = None,
     ) -> RadialJets:
         """X is shared, (q, D), or each star has points of its own, (M, P, q, D)."""
         at = X if X.ndim == 4 else X[..., None, :, :]
         delta = (at - star[:, :, None]) / covariance.scale[:, None, None]
         delta = np.ascontiguousarray(np.swapaxes(delta, -1, -2))
-        square = delta * delta
-        r2 = np.sum(square, -2, keepdims=True)
+        r2 = np.sum(delta * delta, -2, keepdims=True)
         terms = covariance.kernel.terms(r2, covariance.shaped(4), order)
-        rows = np.empty((*delta.shape[:2], 1 + order * delta.shape[2], delta.shape[3]))
-        D = delta.shape[2]
+        columns = slice(None) if along is None else np.asarray(along, dtype=int)
+        own = delta[:, :, columns]
+        C = own.shape[2]
+        rows = np.empty((*delta.shape[:2], 1 + order * C, delta.shape[3]))
         rows[:, :, :1] = terms[0]  # (D1)
         if order >= 1:
-            np.multiply(delta, -2 * terms[1], out=rows[:, :, 1 : 1 + D])  # (D2)
+            np.multiply(own, -2 * terms[1], out=rows[:, :, 1 : 1 + C])  # (D2)
         if order >= 2:
-            rows[:, :, 1 + D :] = 4 * terms[2] * square + 2 * terms[1]  # (D3)
+            rows[:, :, 1 + C :] = 4 * terms[2] * own * own + 2 * terms[1]  # (D3)
         rows *= covariance.outputscale[:, None, None, None]
-        return cls(covariance, delta, r2, order, rows)
+        return cls(covariance, delta, r2, order, columns, rows)
 
     @cached_property
     def _terms(self) -> tuple[Reals, ...]:
@@ -392,21 +401,21 @@ class RadialJets:
 
     def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
         """Σ by_rows ∂rows/∂x, over all stars."""
-        c, delta, D = self.covariance, self.delta, self.delta.shape[2]
-        terms = self._terms
-        along = 2 * terms[1] * by_rows[:, :, :1]
+        c, own = self.covariance, self.delta[:, :, self.along]
+        terms, C = self._terms, own.shape[2]
+        radial = 2 * terms[1] * by_rows[:, :, :1]
         if self.order >= 1:
-            slopes = by_rows[:, :, 1 : 1 + D]
-            along -= 4 * terms[2] * np.sum(slopes * delta, 2, keepdims=True)
+            slopes = by_rows[:, :, 1 : 1 + C]
+            radial -= 4 * terms[2] * np.sum(slopes * own, 2, keepdims=True)
         if self.order >= 2:
-            bends = by_rows[:, :, 1 + D :]
-            along += 8 * terms[3] * np.sum(bends * delta * delta, 2, keepdims=True)
-            along += 4 * terms[2] * np.sum(bends, 2, keepdims=True)
-        moved = along * delta
+            bends = by_rows[:, :, 1 + C :]
+            radial += 8 * terms[3] * np.sum(bends * own * own, 2, keepdims=True)
+            radial += 4 * terms[2] * np.sum(bends, 2, keepdims=True)
+        moved = radial * self.delta
         if self.order >= 1:
-            moved -= 2 * terms[1] * slopes
+            moved[:, :, self.along] -= 2 * terms[1] * slopes
         if self.order >= 2:
-            moved += 8 * terms[2] * delta * bends
+            moved[:, :, self.along] += 8 * terms[2] * own * bends
         total = np.sum(moved, 1)  # over stars: (M, D, q)
         return np.swapaxes(total, 1, 2) * (c.outputscale[:, None, None] / c.scale[:, None, :])
 
