@@ -5,7 +5,7 @@
 The first 2^m points are a rank-1 lattice (Sloan and Joe 1994) for every m, and those in between
 spread evenly, too. The generators z were chosen component by component, each the best of 600 odd
 numbers by the largest worst-case error P₂ (weights 1/k) over the first 2^3 to 2^13 points. SciPy's
-Sobol points are as good; importing them takes longer than a whole small search.
+Sobol points are a little more even; importing them takes longer than a whole small search.
 """
 
 from __future__ import annotations

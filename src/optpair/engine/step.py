@@ -20,10 +20,10 @@ from optpair.acquisition.base import Context
 from optpair.acquisition.mean import mean
 from optpair.acquisition.registry import Control, Entry
 from optpair.acquisition.weights import Success, fit_success, weighted
-from optpair.cube.candidates import ANCHORS, Screening, space_filling
+from optpair.cube.candidates import ANCHORS, Screening
 from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
-from optpair.cube.lattice import lattice
+from optpair.cube.halton import halton
 from optpair.cube.region import Region
 from optpair.engine import budget
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
@@ -318,8 +318,7 @@ class Engine:
         return np.roll(points, -start, axis=0), own
 
     def _filling(self, stream: Stream, count: int) -> Float[np.ndarray, "N D"]:
-        d = self.cube.parameters
-        return space_filling(stream.draw().uniform(size=d), self.cube, lattice(d, count))
+        return self.cube.spread(halton(stream, self.cube.parameters, count))
 
     def _standardised(self, measured: Measured, scaling: Scaling) -> Sample:
         """Standardised values or, where hyperparameters are known, in their units."""
