@@ -25,12 +25,12 @@ distribution of its own: `pip install ./bench` in a clone of the repository.
   learnt, are closer to the optimum than those of the other libraries: surely than Optuna's, and
   not surely than those of BoTorch's log noisy EI, which is told the hyperparameters of GP samples.
 
-The rows below were made by an earlier engine, which was compiled. Today's, in plain NumPy, computes the
-same quantities: a test compares every acquisition function with numbers that the other wrote down. Run
-again on 25 GP samples in two dimensions, on equal seeds, its log10 inference regret differs from theirs
-by +0.10 ± 0.10 over JES, `jes-peak`, MES, PES and EI (`optpair bench compare bench/results/gp.jsonl
-bench/results/engines-gp.jsonl`), and on six functions, four seeds each, by −0.10 ± 0.12 (`engines-first`
-and `engines-numpy`).
+The rows below were made by an earlier engine, which was compiled. Today's, in plain NumPy, computes
+the same quantities: a test compares every acquisition function with numbers that the other wrote
+down. Run again on 25 GP samples in two dimensions, on equal seeds, its log10 inference regret
+differs from theirs by +0.10 ± 0.10 over JES, `jes-peak`, MES, PES and EI (`optpair bench compare
+bench/results/gp.jsonl bench/results/engines-gp.jsonl`), and on six functions, four seeds each, by
+−0.10 ± 0.12 (`engines-first.jsonl` and `engines-numpy.jsonl`).
 """
 
 RULES = """## How they were run
