@@ -106,10 +106,3 @@ def test_quantiles_pass_through_the_scaling() -> None:
     ends = scaling.restore(np.array([-3 - 0.5 * 1.959964, -3 + 0.5 * 1.959964]))
     np.testing.assert_allclose([estimate.low[0], estimate.high[0]], ends, rtol=1e-5)
     assert estimate.mean[0] == scaling.restore(-3.0)
-
-
-def test_other_posteriors_keep_the_scalings(marginal: Model) -> None:
-    fewer = tuple(posterior.of_sets(slice(0, 1)) for posterior in marginal.posteriors)
-    other = marginal.with_posteriors(fewer)
-    assert [p.sets for p in other.posteriors] == [1, 1, 1]
-    assert [o.scaling for o in other.outcomes] == [o.scaling for o in marginal.outcomes]

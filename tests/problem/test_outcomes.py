@@ -14,9 +14,6 @@ from optpair.problem.outcomes import Objective, outcome_from_json
 def test_signs_make_larger_better() -> None:
     assert (Objective("minimize").sign, Objective("maximize").sign) == (-1.0, 1.0)
     assert Objective() == Objective("minimize")
-    assert Objective("minimize").better(1.0, 2.0)
-    assert not Objective("minimize").better(2.0, 2.0)
-    assert Objective("maximize").better(2.0, 1.0)
 
 
 @pytest.mark.parametrize("direction", ["min", "", None, 1, ["minimize"], np.array(["minimize"])])

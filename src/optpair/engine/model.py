@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -100,11 +100,6 @@ class Model:
     def jitter(self) -> float:
         """The largest relative jitter that a factorisation needed."""
         return max(float(np.max(posterior.jitter)) for posterior in self.posteriors)
-
-    def with_posteriors(self, posteriors: tuple[Posterior, ...]) -> Model:
-        """The same, with other posteriors."""
-        pairs = zip(self.outcomes, posteriors, strict=True)
-        return replace(self, outcomes=tuple(replace(o, posterior=p) for o, p in pairs))
 
 
 def mean_at(posterior: Posterior, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:

@@ -23,10 +23,6 @@ class Objective:
         """What values are multiplied by, so that larger is better; and back again."""
         return -1.0 if self.direction == "minimize" else 1.0
 
-    def better(self, one: float, other: float) -> bool:
-        """Whether one value is better than another."""
-        return self.sign * one > self.sign * other
-
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs to build an equal one."""
         return {"kind": "Objective", "direction": self.direction}
