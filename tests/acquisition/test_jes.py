@@ -246,6 +246,16 @@ def test_pending_points_have_a_fantasy_for_each_path() -> None:
     assert np.max(np.abs(swapped / truth - 1)) > 1e-3
 
 
+def test_candidates_are_ranked_by_half_of_the_pairs() -> None:
+    few = -(-P // 2)
+    stars = Optima.pairs(STARS.star[:, :few], STARS.best[:, :few])
+    plain = condition(HYPERS, X, Y)
+    np.testing.assert_allclose(jes(plain, STARS).rough(Q), jes(plain, stars)(Q), rtol=1e-9)
+    assert np.max(np.abs(jes(plain, STARS).rough(Q) / jes(plain, STARS)(Q) - 1)) > 1e-3
+    truth = jes(grown(FANTASIES[:, :few]), stars)(Q)
+    np.testing.assert_allclose(jes(grown(FANTASIES), STARS).rough(Q), truth, rtol=1e-9)
+
+
 def test_a_pending_point_is_worth_less() -> None:
     high = Optima.pairs(
         STARS.star, STARS.best + 1e3

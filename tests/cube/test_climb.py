@@ -364,3 +364,20 @@ def test_maximise_passes_over_nan_and_infinite_values(starts: int) -> None:
     x, value = best(broken, candidates, starts)
     np.testing.assert_allclose(x, [0.3, 0.62, 0.5], atol=1e-3)
     assert value == pytest.approx(0.0, abs=1e-6)
+
+
+def hills(x: np.ndarray) -> np.ndarray:
+    """A hill of height 1 on the left, and one of height 3 on the right."""
+    centre = np.array([0.2, 0.5, 0.5]), np.array([0.8, 0.5, 0.5])
+    left, right = (np.exp(-20 * np.sum((x - c) ** 2, -1)) for c in centre)
+    return left + 3 * right
+
+
+def test_rivals_that_lag_far_behind_are_given_up() -> None:
+    starts = np.array([[0.3, 0.4, 0.6], [0.75, 0.45, 0.5], [0.15, 0.5, 0.45], [0.9, 0.6, 0.5]])
+    alone, together = Known(hills), Known(hills)
+    each = ascend(alone, starts, WHOLE, FREE, 30, enough=TINY)
+    pairs = ascend(together, starts, WHOLE, FREE, 30, enough=TINY, rivals=2)
+    assert sum(together.asked) < 0.8 * sum(alone.asked)
+    np.testing.assert_array_equal(pairs.value[[1, 3]], each.value[[1, 3]])
+    assert np.all(pairs.value[[0, 2]] < 1.1)

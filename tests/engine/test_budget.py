@@ -18,7 +18,7 @@ def test_climbs_are_longer_in_more_dimensions() -> None:
 
 
 def test_paths_are_screened_at_fewer_points_in_a_plane() -> None:
-    assert [paths_screened(Settings(), d) for d in (1, 2, 3, 12)] == [512, 512, 1024, 1024]
+    assert [paths_screened(Settings(), d) for d in (1, 2, 3, 12)] == [256, 256, 768, 768]
     assert paths_screened(Settings(path_candidates=64), 12) == 64
 
 
@@ -29,7 +29,7 @@ def test_optima_are_candidates_too() -> None:
 
 def test_chains_move_more_often_while_trials_are_few() -> None:
     moves = [Marginal(12, None)._moves(n) for n in (0, 1, 32, 50, 100, 192, 256)]
-    assert moves == [12, 12, 12, 7, 3, 2, 2]
+    assert moves == [12, 12, 8, 5, 2, 2, 2]
     assert Marginal(12, 5)._moves(1) == 5
     assert Marginal(1, None)._moves(256) == 1
 

@@ -23,21 +23,21 @@ def test_there_are_counts() -> None:
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("value", [0, -1, np.int64(0)])
 def test_counts_start_at_one(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be .*an int of at least [12], not "):
+    with pytest.raises(ValueError, match=f"{name} must be .*an int of at least [14], not "):
         Settings(**{name: value})
 
 
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("value", [1.0, "3", True, math.nan, [3]])
 def test_counts_are_ints(name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{name} must be .*an int of at least [12], not "):
+    with pytest.raises(TypeError, match=f"{name} must be .*an int of at least [14], not "):
         Settings(**{name: value})
 
 
-def test_paths_are_screened_at_two_points_at_least() -> None:
-    assert Settings(path_candidates=2).path_candidates == 2
-    with pytest.raises(ValueError, match="path_candidates must be None or an int of at least 2"):
-        Settings(path_candidates=1)
+def test_paths_are_screened_at_four_points_at_least() -> None:
+    assert Settings(path_candidates=4).path_candidates == 4
+    with pytest.raises(ValueError, match="path_candidates must be None or an int of at least 4"):
+        Settings(path_candidates=3)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan, math.inf, np.float32(2)])

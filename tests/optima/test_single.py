@@ -204,7 +204,7 @@ def test_weights_of_optima() -> None:
     ("change", "message"),
     [
         ({"count": 0}, "count must be at least 1, not 0"),
-        ({"candidates": 1}, "candidates must be at least 2, not 1"),
+        ({"candidates": 1}, "candidates must be at least 4, not 1"),
     ],
 )
 def test_too_few_are_refused(change: dict[str, int], message: str) -> None:

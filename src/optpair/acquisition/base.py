@@ -99,6 +99,11 @@ class Acquisition(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(in {self.dimensions}-D)"
 
+    @property
+    def rough(self) -> Acquisition:
+        """What candidates are compared by before the best are climbed from: itself, or cheaper."""
+        return self
+
     def screen(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
         """Values at many points, a block of them at a time."""
         return np.concatenate([np.zeros(0), *(self.values(X[b]) for b in self.blocks(len(X)))])

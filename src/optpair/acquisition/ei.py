@@ -134,7 +134,7 @@ def _redrawn(posterior: Posterior, white: White) -> Posterior:
         L[m], jitter[m] = factorise(gram)
         inverse[m] = dtrtri(L[m], lower=1)[0]
     u, noise = white[0], np.sqrt(noise_var - nugget)[:, None] * white[1]
-    prior = u @ np.swapaxes(L, 1, 2)
+    prior = u @ L.mT
     residual = np.tile(posterior.residual, (1, len(u) // posterior.fantasies, 1))
     w = posterior.solve(residual - prior - noise)
     return replace(

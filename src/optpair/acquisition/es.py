@@ -118,7 +118,7 @@ class ES(Acquisition):
         _, _, S, R = self.draws.shape
         scaled = (self.draws / self.temperature[..., None, None]).reshape(-1, 1, S, R)
         relative = scaled - np.max(scaled, -1, keepdims=True)
-        return np.ascontiguousarray(np.swapaxes(relative, 2, 3))
+        return np.ascontiguousarray(relative.mT)
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""
@@ -165,16 +165,16 @@ class ES(Acquisition):
         """(S1)."""
         variance = np.maximum(query.variance, self.posterior.floor[:, None])
         total = variance + self.posterior.noise[:, None]
-        c = np.swapaxes(prior, 1, 2) - self.whitened @ np.swapaxes(query.A, 1, 2)
+        c = prior.mT - self.whitened @ query.A.mT
         tilde = self.inverse @ c
         rho2 = np.einsum("mrq,mrq->mq", tilde, tilde) / total
         gamma = 1 / (total * (1 + np.sqrt(np.maximum(1 - rho2, CLOSEST))))
-        return Response(total, c, tilde, rho2, gamma, np.swapaxes(self.mixed, 1, 2) @ c)
+        return Response(total, c, tilde, rho2, gamma, self.mixed.mT @ c)
 
     def _moved(self, response: Response) -> Moved:
         F = self.temperature.shape[1]
-        back = np.swapaxes(response.gamma[:, None] * response.along, 1, 2)
-        each = (np.swapaxes(response.c, 1, 2), back, np.sqrt(response.total))
+        back = (response.gamma[:, None] * response.along).mT
+        each = (response.c.mT, back, np.sqrt(response.total))
         c, back, root = (np.repeat(v, F, 0) for v in each)
         return Moved(c / self.temperature.reshape(-1, 1, 1), back, root)
 
@@ -192,8 +192,8 @@ class ES(Acquisition):
         by_gamma = np.einsum("mqs,msq->mq", by_back, along)
         left = np.sqrt(np.maximum(1 - rho2, CLOSEST))
         by_rho2 = np.where(1 - rho2 > CLOSEST, by_gamma * gamma**2 * total / (2 * left), 0.0)
-        by_c += (gamma[..., None] * by_back) @ np.swapaxes(self.mixed, 1, 2)
-        by_c += np.swapaxes(tilde * (2 * by_rho2 / total)[:, None], 1, 2) @ self.inverse
+        by_c += (gamma[..., None] * by_back) @ self.mixed.mT
+        by_c += (tilde * (2 * by_rho2 / total)[:, None]).mT @ self.inverse
         by_total = by_root / (2 * np.sqrt(total)) - (by_gamma * gamma + by_rho2 * rho2) / total
         return by_c, by_total
 
@@ -208,7 +208,7 @@ class ES(Acquisition):
         G = self.outcomes[:, None] * (direction / root[..., None])[..., None, :]
         G = np.exp(G - np.max(G, -1, keepdims=True))
         inverse = 1 / (G @ E)
-        p = G * (inverse @ np.swapaxes(E, -1, -2)) / back.shape[-1]  # (S2), (S3)
+        p = G * (inverse @ E.mT) / back.shape[-1]  # (S2), (S3)
         return Chances(E, G, inverse, p, (self.weights @ p)[..., None, :])
 
     def _gains(self, chances: Chances) -> Float[np.ndarray, "g q"]:
@@ -234,7 +234,7 @@ class ES(Acquisition):
         by_back = np.sum((third * average - second) * inverse, -2) / S
         average *= inverse
         over_s = np.concatenate([average, average * backwards, inverse * backwards], -2)
-        first, second, third = np.split(over_s @ np.swapaxes(E, -1, -2) / S, 3, -2)
+        first, second, third = np.split(over_s @ E.mT / S, 3, -2)
         by_lift = p * by_p - G * first
         lifted = self.outcomes @ by_lift / root[..., None]
         by_direction = np.sum(G * second - push * third, -2) + lifted
@@ -282,11 +282,11 @@ def _of(
     """What all candidates share, from representer points and standard normal numbers."""
     query = posterior.at(z)
     W, a = query.A, posterior.outputscale[:, None]
-    V = posterior.covariance.between(z, z).K - W @ np.swapaxes(W, 1, 2)
+    V = posterior.covariance.between(z, z).K - W @ W.mT
     softened = V + (SOFTNESS * a)[..., None] * np.eye(len(z))
     L = np.stack([factorise(of_set)[0] for of_set in softened])
     inverse = np.stack([dtrtri(of_set, lower=1)[0] for of_set in L])
-    values = query.means[:, :, None] + (white @ np.swapaxes(L, 1, 2))[:, None]
+    values = query.means[:, :, None] + (white @ L.mT)[:, None]
     nodes, weights = np.polynomial.hermite_e.hermegauss(outcomes)
     # |c_i|/√t is at most the standard deviation of f(z_i), and two may move apart.
     widest = np.sqrt(np.max(np.diagonal(V, axis1=1, axis2=2), -1, keepdims=True, initial=0.0))
@@ -296,7 +296,7 @@ def _of(
         z,
         W,
         inverse,
-        np.swapaxes(white @ inverse, 1, 2),
+        (white @ inverse).mT,
         values,
         np.maximum(temperature * _gap(values), coldest),
         nodes,

@@ -47,6 +47,7 @@ from optpair.threads import engine_work
 
 DELTA = 1e-8  # of the output scale: how exactly f* is met,
 FLAT = 1e-6  # and a slope is zero
+RANKED = 2  # one pair in so many compares candidates
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,6 +68,13 @@ class JES(Acquisition):
     def dimensions(self) -> int:
         """The number of columns of a point, D."""
         return self.posterior.dimensions
+
+    @property
+    def rough(self) -> JES:
+        """With some of the pairs of each set: what they say differs little from point to point."""
+        few = -(-self.f.shape[1] // RANKED)
+        share = self.weights[:, :few] / np.sum(self.weights[:, :few])
+        return JES(self.conditioned.first(few), self.f[:, :few], share, self.exact)
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""

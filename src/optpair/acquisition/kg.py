@@ -95,7 +95,7 @@ class KG(Acquisition):
         query = posterior.at(X)
         between = posterior.covariance.between(X, self.places)
         variance = np.maximum(query.variance, posterior.floor[:, None])[..., None]
-        cross = between.K - query.A @ np.swapaxes(self.whitened, 1, 2)
+        cross = between.K - query.A @ self.whitened.mT
         scale = np.sqrt(variance + posterior.noise[:, None, None])
         slopes = np.concatenate([cross, variance], -1) / scale
         here = query.means[..., None]

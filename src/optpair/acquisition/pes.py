@@ -211,7 +211,7 @@ def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]
     functionals = Functionals(((2, x), (0, rival)))
     found, read = seen(posterior, functionals), _reading(free)
     mean = np.matvec(read, found.mean)
-    V = read @ found.covariance @ np.swapaxes(read, 2, 3)
+    V = read @ found.covariance @ read.mT
     a = posterior.outputscale[:, None, None]
 
     # g = 0, or nothing where it does not hold.
@@ -219,7 +219,7 @@ def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]
     known = L_g @ V[:, :, :D, D:]
     shift_g = -np.matvec(L_g, mean[..., :D])
     mean = mean[..., D:] + np.einsum("mpji,mpj->mpi", known, shift_g)
-    V = V[:, :, D:, D:] - np.swapaxes(known, 2, 3) @ known
+    V = V[:, :, D:, D:] - known.mT @ known
 
     # w = (−h, f(x*) − f(x_b)) ≥ 0, by sites.
     active = np.concatenate([free, np.ones_like(free[..., :1])], -1)
@@ -237,7 +237,7 @@ def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]
     lean = np.concatenate([known[..., k], lean_w], -1)
     L = np.zeros((M, P, 2 * D + 2, 2 * D + 2))
     L[:, :, :D, :D] = L_g
-    L[:, :, D:-1, :D] = -R @ np.swapaxes(known[..., :k], 2, 3) @ L_g
+    L[:, :, D:-1, :D] = -R @ known[..., :k].mT @ L_g
     L[:, :, D:-1, D:-1] = R
     L[:, :, -1, :-1] = -np.einsum("mpi,mpij->mpj", lean, L[:, :, :-1, :-1])
     L[:, :, -1, -1] = 1.0

@@ -14,7 +14,7 @@ is P(label > 0) under it. A failed trial never becomes a value of the objective.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -112,6 +112,11 @@ class Weighted(Acquisition):
     def dimensions(self) -> int:
         """The number of columns of a point, D."""
         return self.acquisition.dimensions
+
+    @property
+    def rough(self) -> Weighted:
+        """With the rough acquisition function."""
+        return replace(self, acquisition=self.acquisition.rough)
 
     @property
     def _base(self) -> float:

@@ -18,8 +18,9 @@ from optpair.cube.region import Region
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 SHORTEST = 1e-9  # a radius of the cube: a climb that steps no further has arrived
 MANY = 0.8  # the share of climbs that are still going, at which the others are taken out
-ENOUGH = 1e-4  # of the spread of screened values: less is not worth another step,
+ENOUGH = 1e-3  # of the spread of screened values: less is not worth another step,
 PRECISE = 1e-8  # unless an answer is looked for, and not a query
+SLACK, WARMING = 4, 2  # rivals are given up that promise less than 1/4 of their lag, after 2 steps
 ROUNDS = 2  # of discrete moves, each followed by a climb
 ROWS, NEIGHBOURS = 8192, 64  # rows looked at together in a discrete move, and moves of each
 
@@ -84,6 +85,7 @@ def ascend(
     enough: float,
     radius: float = FIRST_RADIUS,
     known: Curvature | None = None,
+    rivals: int = 1,
 ) -> Ended:
     """Climb from every start at once inside the region, moving the free columns only.
 
@@ -91,6 +93,7 @@ def ascend(
     does not improve is refused and the radius shrinks, so the value never falls. One evaluation of
     value and slope per step. A climb that expects to win less than `enough` (half of the Newton
     step times the slope) has arrived, and drops out. `known` is what an earlier climb has learnt.
+    Of so many consecutive `rivals` only the best counts: those that lag far behind are given up.
     """
     low, high = region.low.astype(X.dtype), region.high.astype(X.dtype)
     columns, rows = np.flatnonzero(free & region.open), np.arange(len(X))
@@ -110,9 +113,13 @@ def ascend(
     )
     learnt = Curvature(at.inverse.copy(), at.fresh.copy())
     end = Ended(X.copy(), at.value.copy(), learnt)
-    for _ in range(steps if C else 0):
+    best = np.full(-(-r // rivals), -np.inf, X.dtype)
+    for step in range(steps if C else 0):
         direction, pressed, promise = _direction(at, low[columns], high[columns], columns)
         going = (at.radius > SHORTEST) & (promise > enough)
+        if rivals > 1 and step >= WARMING:
+            np.maximum.at(best, at.rows // rivals, at.value)
+            going &= at.value + SLACK * promise >= best[at.rows // rivals]
         if np.count_nonzero(going) <= MANY * len(going):
             _note(at, end)
             at.keep(going)
@@ -200,11 +207,17 @@ def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
     u = rho[:, None] * (share[:, None] * s - turned)
     outer = u[:, :, None] * s[:, None, :]
     at.inverse += outer
-    at.inverse += np.swapaxes(outer, 1, 2)
+    at.inverse += outer.mT
 
 
 def climb(
-    landscape: Landscape, X: Num[np.ndarray, "r D"], region: Region, steps: int, *, enough: float
+    landscape: Landscape,
+    X: Num[np.ndarray, "r D"],
+    region: Region,
+    steps: int,
+    *,
+    enough: float,
+    rivals: int = 1,
 ) -> Ended:
     """Ascend from legal points to legal points.
 
@@ -212,14 +225,14 @@ def climb(
     one-move discrete neighbour, takes the best, and ascends again in the continuous columns.
     """
     layout = region.cube.layout
-    up = ascend(landscape, X, region, layout.numeric, steps, enough=enough)
+    up = ascend(landscape, X, region, layout.numeric, steps, enough=enough, rivals=rivals)
     if layout.is_continuous:
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0
     at = X
     for turn in range(ROUNDS):
         at = _moved(landscape, region, at, region.cube.snap(up.x).astype(X.dtype), turn)
-        up = ascend(landscape, at, region, layout.continuous, later, enough=enough)
+        up = ascend(landscape, at, region, layout.continuous, later, enough=enough, rivals=rivals)
     return up
 
 
@@ -271,6 +284,7 @@ def maximise(
     best = np.array([group[np.argmax(clean[group])] for group in groups if len(group)])
     finite = values[np.isfinite(values)]
     spread = float(np.max(finite) - np.median(finite)) if len(finite) else 0.0
-    x, value, _ = climb(landscape, candidates[best], region, steps, enough=enough * spread)
+    X, least = candidates[best], enough * spread
+    x, value, _ = climb(landscape, X, region, steps, enough=least, rivals=len(X))
     winner = int(np.argmax(np.where(np.isfinite(value), value, -np.inf)))
     return x[winner], float(value[winner])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optpair.engine.settings import Settings
 
 CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
-PATH_CANDIDATES = 1024  # half of them in one or two dimensions
+PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 
 
 def screened(settings: Settings, *, optima: bool) -> int:
@@ -15,7 +15,7 @@ def screened(settings: Settings, *, optima: bool) -> int:
 
 def paths_screened(settings: Settings, dimensions: int) -> int:
     """Space-filling points at which sample paths are screened: a plane is soon filled."""
-    fewer = 2 if dimensions <= 2 else 1
+    fewer = 3 if dimensions <= 2 else 1
     return settings.path_candidates or PATH_CANDIDATES // fewer
 
 

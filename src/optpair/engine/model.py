@@ -108,5 +108,5 @@ def mean_at(posterior: Posterior, X: Float[np.ndarray, "N D"]) -> Float[np.ndarr
     means = np.full(len(X), posterior.mean.mean())
     for block in posterior.blocks(len(X)):
         K = posterior.target.between(X[block]).K
-        means[block] += (weights @ np.swapaxes(K, 1, 2))[:, 0].mean(0)
+        means[block] += (weights @ K.mT)[:, 0].mean(0)
     return means

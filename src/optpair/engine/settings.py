@@ -34,7 +34,7 @@ class Settings:
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
     moves: int | None = None
-    """Chains that an update moves by HMC, those that have waited longest first. None means 384 over
+    """Chains that an update moves by HMC, those that have waited longest first. None means 256 over
     the number of told trials, at least two: all, where there are few trials and they say most."""
     most_rows: int = 256
     """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from this
@@ -46,8 +46,8 @@ class Settings:
     """Space-filling points at which the acquisition function is screened. None means 128 where
     optimal pairs are candidates as well (more found nothing better), and 2048 otherwise."""
     path_candidates: int | None = None
-    """Space-filling points at which sample paths are screened. None means 512 in one or two
-    dimensions, and 1024 in more."""
+    """Space-filling points at which sample paths are screened. None means 256 in one or two
+    dimensions, and 768 in more."""
     starts: int = 4
     """Screened points from which the maximiser climbs."""
     steps: int | None = None
@@ -62,7 +62,7 @@ class Settings:
         for item in fields(self):
             value = getattr(self, item.name)
             if item.type == "int" or (item.type == "int | None" and value is not None):
-                least = 2 if item.name == "path_candidates" else 1
+                least = 4 if item.name == "path_candidates" else 1
                 object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))

@@ -262,7 +262,7 @@ class Engine:
             points = np.concatenate([stars, points])
         values = acquisition.screened
         if values is None:
-            values = acquisition.screen(points)
+            values = acquisition.rough.screen(points)
         starts = self.settings.starts
         return maximise(acquisition, self.region, points, values, starts=starts, steps=self.steps)
 

@@ -12,7 +12,7 @@ conditions only in part, and a Pareto set has one functional for each of its R p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -59,7 +59,7 @@ class Functionals:
                     row.append(covariance.jets(star, other[:, :, None], order, self.along).rows)
                 elif order == 0:
                     apart = covariance.jets(other, star[:, :, None], other_order, self.along).rows
-                    row.append(np.swapaxes(apart, 2, 3))
+                    row.append(apart.mT)
                 else:
                     raise NotImplementedError("derivatives at two different points")
             rows.append(np.concatenate(row, -1))
@@ -88,7 +88,7 @@ def seen(posterior: Posterior, functionals: Functionals) -> Seen:
     is_value = functionals.is_value(posterior.dimensions)
     return Seen(
         posterior.mean[:, None, None] * is_value + expected,
-        functionals.prior(posterior) - whitened @ np.swapaxes(whitened, 2, 3),
+        functionals.prior(posterior) - whitened @ whitened.mT,
         whitened,
     )
 
@@ -148,12 +148,21 @@ class Conditioned:
     whitened: Float[np.ndarray, "M P I n"]  # fold times C⁻¹ of the covariances with the data
     shift: Float[np.ndarray, "M P I"]  # by how much each entry of z is moved
 
+    def first(self, count: int) -> Conditioned:
+        """With the first `count` sets of functionals, and of fantasies if there are several."""
+        posterior = self.posterior
+        if posterior.fantasies > 1:
+            posterior = posterior.some_fantasies(count)
+        groups = tuple((order, star[:, :count]) for order, star in self.functionals.groups)
+        parts = (part[:, :count] for part in (self.fold, self.whitened, self.shift))
+        return Conditioned(posterior, replace(self.functionals, groups=groups), *parts)
+
     def at(self, X: Points, query: Query) -> ConditionedQuery:
         """The covariances of f(x) with z, and what they pull back."""
         jets = self.functionals.jets(self.posterior, X)
         rows = jets[0].rows if len(jets) == 1 else np.concatenate([jet.rows for jet in jets], 2)
         M, P, rank, n = self.whitened.shape
-        by_data = self.whitened.reshape(M, P * rank, n) @ np.swapaxes(query.A, 1, 2)
+        by_data = self.whitened.reshape(M, P * rank, n) @ query.A.mT
         z = self.fold @ rows
         z -= by_data.reshape(z.shape)
         return ConditionedQuery(self, query, jets, z)
@@ -177,8 +186,8 @@ class ConditionedQuery:
         """From derivatives by z and by the moments to those by each point's coordinates."""
         of = self.conditioned
         M, P, rank, q = by_z.shape
-        by_rows = np.swapaxes(of.fold, 2, 3) @ by_z
-        flat = np.swapaxes(by_z.reshape(M, P * rank, q), 1, 2)
+        by_rows = of.fold.mT @ by_z
+        flat = by_z.reshape(M, P * rank, q).mT
         by_whitened = -(flat @ of.whitened.reshape(M, P * rank, -1))
         slope = self.query.pull(by_means, by_variance, by_whitened)
         begin = 0

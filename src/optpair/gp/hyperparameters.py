@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -113,9 +113,12 @@ class Table:
 
     def parts(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         """The entries of θ by name, as views: the last axis is that of θ."""
-        ends = np.cumsum([block.size for block in self.blocks])[:-1]
-        pieces = np.split(theta, ends, axis=-1)
-        return {block.name: piece for block, piece in zip(self.blocks, pieces, strict=True)}
+        return {name: theta[..., place] for name, place in self._places.items()}
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        ends = np.cumsum([block.size for block in self.blocks]).tolist()
+        return {b.name: slice(end - b.size, end) for b, end in zip(self.blocks, ends, strict=True)}
 
     def values(self, theta: Thetas) -> dict[str, Float[np.ndarray, "B _"]]:
         """The hyperparameters that θ stands for."""

@@ -119,7 +119,7 @@ class Paths:
         """Values and slopes of each set's paths `path` at points of their own."""
         sets = np.arange(len(X))[:, None]
         between = self.target.between(X)
-        c, s = cos_sin(X @ np.swapaxes(self.omega, 1, 2))
+        c, s = cos_sin(X @ self.omega.mT)
         u, w, update = self.cosine[sets, path], self.sine[sets, path], self.update[sets, path]
         values = np.vecdot(c, u) + np.vecdot(s, w)
         values += np.vecdot(between.K, update) + self.mean[:, None]

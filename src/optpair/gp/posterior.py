@@ -93,13 +93,13 @@ class Posterior:
         """C⁻¹k for each row k, by strips of C⁻¹: what is right of its diagonal need not be met."""
         n = K.shape[-1]
         if n <= STRIP:
-            return np.asarray(K @ np.swapaxes(self.inverse_factor, -1, -2))
+            return np.asarray(K @ self.inverse_factor.mT)
         width = -(-n // min(-(-n // STRIP), STRIPS))
         A = np.empty_like(K)
         for start in range(0, n, width):
             end = min(start + width, n)
             strip = self.inverse_factor[:, start:end, :end]
-            np.matmul(K[..., :end], np.swapaxes(strip, -1, -2), out=A[..., start:end])
+            np.matmul(K[..., :end], strip.mT, out=A[..., start:end])
         return A
 
     def unwhiten(self, A: Float[np.ndarray, "M q n"]) -> Float[np.ndarray, "M q n"]:
@@ -163,7 +163,7 @@ class Posterior:
         points = as_points(X, self.dimensions)
         query = self.at(points)
         prior = self.covariance.between(points, points).K
-        return query.means.mean(1), prior - query.A @ np.swapaxes(query.A, 1, 2)
+        return query.means.mean(1), prior - query.A @ query.A.mT
 
     def with_fantasies(self, count: int) -> Posterior:
         """The same, with `count` means a set that may go different ways."""
@@ -225,7 +225,7 @@ class Query:
     def means(self) -> Float[np.ndarray, "M F q"]:
         """m(x), one for each fantasy."""
         weights, K = self.posterior.weights, self.between.K
-        return np.asarray(self.posterior.mean[:, None, None] + weights @ np.swapaxes(K, -1, -2))
+        return np.asarray(self.posterior.mean[:, None, None] + weights @ K.mT)
 
     @property
     def variance(self) -> Float[np.ndarray, "M q"]:
@@ -246,7 +246,7 @@ class Query:
             by_A = through if by_A is None else by_A + through
         by_K = 0.0 if by_A is None else self.posterior.unwhiten(by_A)
         if by_means is not None:
-            by_K = by_K + np.swapaxes(by_means, 1, 2) @ self.posterior.weights
+            by_K = by_K + by_means.mT @ self.posterior.weights
         return self.between.pull(np.asarray(by_K))
 
 

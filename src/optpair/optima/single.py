@@ -6,6 +6,7 @@ from the best of each kind. Faces of the cube and discrete coordinates are the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,9 +24,10 @@ from optpair.optima.base import Optima
 from optpair.streams import Stream
 from optpair.threads import engine_work
 
-GROUPS = 2  # places of each kind that a path is climbed from
-NEARLY = 3e-5  # of √a: what is left to win where climbs in single precision end
-ENDING, ENDING_RADIUS = 10, 1e-2  # steps in double precision, and the first one's size
+GROUPS, PLANE_GROUPS = 4, 2  # places of each kind that a path is climbed from; fewer up to 2-D
+ROUGHLY = 0.5  # of a climb's steps are made in single precision, from all of those places
+NEARLY = 3e-5  # of √a: what is left to win where they end
+ENDING, ENDING_RADIUS = 16, 1e-2  # steps in double precision, and the first one's size
 FINALLY = 1e-8  # of a value: what is left where those end
 
 
@@ -64,12 +66,13 @@ class PathRows:
 
 def _leaders(paths: Paths, sources: Sequence[Num[np.ndarray, "_ D"]]) -> Num[np.ndarray, "M P G D"]:
     """For every path, the best point of each of a few interleaved groups of every source."""
-    even = [X[: len(X) // GROUPS * GROUPS] for X in sources]
+    groups = PLANE_GROUPS if sources[0].shape[1] <= 2 else GROUPS
+    even = [X[: len(X) // groups * groups] for X in sources]
     values = paths.at(np.concatenate(even))
     found, begin = [], 0
     for X in even:
-        own = values[..., begin : begin + len(X)].reshape(*values.shape[:2], -1, GROUPS)
-        found.append(X[np.argmax(own, 2) * GROUPS + np.arange(GROUPS)])
+        own = values[..., begin : begin + len(X)].reshape(*values.shape[:2], -1, groups)
+        found.append(X[np.argmax(own, 2) * groups + np.arange(groups)])
         begin += len(X)
     return np.concatenate(found, axis=2)
 
@@ -93,7 +96,9 @@ class Best:
         sources = [X.astype(np.float32) for X in screening.points(region, anchors)]
         starts = _leaders(rough, sources)
         each = starts.shape[2]
-        up = climb(PathRows(rough, each), starts.reshape(-1, D), region, steps, enough=NEARLY)
+        rows = PathRows(rough, each)
+        first = math.ceil(ROUGHLY * steps)
+        up = climb(rows, starts.reshape(-1, D), region, first, enough=NEARLY, rivals=each)
         winner = np.argmax(up.value.reshape(-1, each), -1) + each * np.arange(M * P)
         known = _rescaled(up.curvature, winner, np.repeat(objective.covariance.outputscale, P))
         end = ascend(

@@ -507,7 +507,7 @@ def test_more_sets_come_from_more_rounds() -> None:
     assert len(np.unique(wider.noise)) > 2 * 6
 
 
-@pytest.mark.parametrize(("n", "moves"), [(0, 12), (20, 12), (64, 6), (1000, 2)])
+@pytest.mark.parametrize(("n", "moves"), [(0, 12), (20, 12), (64, 4), (1000, 2)])
 def test_many_values_move_few_chains(n: int, moves: int) -> None:
     assert Marginal()._moves(n) == moves
     assert Marginal(moves=5)._moves(n) == 5

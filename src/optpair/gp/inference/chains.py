@@ -40,7 +40,7 @@ EVEN = 0.9  # the effective share of the chains at which their weights are as go
 NEGLIGIBLE = 0.1  # unless one of them has so little
 OLDEST = 1_000_000  # the age of a copy
 DIVERGENCE = 1000.0  # nats lost on a trajectory that went astray
-MOVED_ROWS = 384  # of all chains that an update moves
+MOVED_ROWS = 256  # of all chains that an update moves
 CATCH_UP = 10  # rounds, at most, when many values were told at once
 POOLED = 3  # rounds of the chains that the worth of an answer is averaged over
 
@@ -267,7 +267,7 @@ def rescale(chains: Chains, ratio: float, offset: float, process: Process) -> Ch
 class Marginal:
     """Hyperparameters averaged over M chains; the chains are its state.
 
-    `moves` chains are moved by an update; None means 384 over the number of values, at least two:
+    `moves` chains are moved by an update; None means 256 over the number of values, at least two:
     all, where there are few values and they say most.
     """
 

@@ -329,7 +329,7 @@ class RadialTarget:
         """r² from scaled points, never negative."""
         square = np.vecdot(Z, Z)[..., None]
         left = np.concatenate([Z, square, np.ones_like(square)], -1)
-        r2 = left @ np.swapaxes(self.rows, 1, 2)
+        r2 = left @ self.rows.mT
         return np.maximum(r2, 0, out=r2)
 
     def of_sets(self, chosen: slice | np.ndarray) -> RadialTarget:
@@ -379,7 +379,7 @@ class RadialJets:
         """X is shared, (q, D), or each star has points of its own, (M, P, q, D)."""
         at = X if X.ndim == 4 else X[..., None, :, :]
         delta = (at - star[:, :, None]) / covariance.scale[:, None, None]
-        delta = np.ascontiguousarray(np.swapaxes(delta, -1, -2))
+        delta = np.ascontiguousarray(delta.mT)
         r2 = np.sum(delta * delta, -2, keepdims=True)
         terms = covariance.kernel.terms(r2, covariance.shaped(4), order)
         columns = slice(None) if along is None else np.asarray(along, dtype=int)
@@ -417,7 +417,7 @@ class RadialJets:
         if self.order >= 2:
             moved[:, :, self.along] += 8 * terms[2] * own * bends
         total = np.sum(moved, 1)  # over stars: (M, D, q)
-        return np.swapaxes(total, 1, 2) * (c.outputscale[:, None, None] / c.scale[:, None, :])
+        return total.mT * (c.outputscale[:, None, None] / c.scale[:, None, :])
 
 
 @dataclass(frozen=True)
