@@ -9,7 +9,7 @@ demo: .venv/ready  ## tune a real, noisy model; leaves demo-belief.png
 
 # Shapes in signatures are checked in the rooms of the maths; whole searches run without that.
 ROOMS := tests/problem tests/trials tests/gp tests/cube tests/optima tests/acquisition tests/engine \
-	$(wildcard tests/test_reference*.py)
+	$(wildcard tests/test_reference*.py) tests/test_shapes.py
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 2 --dist loadfile
 
 test: .venv/ready lint  ## lint, types, tests

@@ -15,7 +15,7 @@ ROOT = Path(optpair.__file__).parent
 FLOW: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "streams threads stderr",
+        "shapes stderr streams threads",
         "problem",
         "trials",
         "gp",

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_args
 
 import numpy as np
-from jaxtyping import Float
 
-from optpair import report
 from optpair.engine.answers import Answer, Answers, Pairs
 from optpair.engine.model import Model
 from optpair.engine.session import Session, Way
@@ -27,6 +25,7 @@ from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
+from optpair.shapes import Float
 from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
 
@@ -62,12 +61,14 @@ class Recommendation:
     def __str__(self) -> str:
         low, high = self.interval
         best = self.observed
-        left_out = "".join(f"\nleft out       {line}" for line in report.left_out(self.left_out))
+        from optpair.report import left_out  # late: a search may end without a page
+
+        missing = "".join(f"\nleft out       {line}" for line in left_out(self.left_out))
         return (
             f"recommended    {_listed(self.params)}\n"
             f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}\n"
             f"best observed  {best.value:.5g} in trial {best.id}: {_listed(best.params)}"
-            f"{left_out}"
+            f"{missing}"
         )
 
     def __repr__(self) -> str:
@@ -358,6 +359,8 @@ class Optimizer:
 
         `name` is its heading. Returns what stands on it: the path, the recommendation, and more.
         """
+        from optpair import report  # late: a search may end without a page
+
         points = self._history.points
         rows = tuple(
             report.Row(t.id, t.state, t.params, t.value, t.noise_var, x=points[t.id])

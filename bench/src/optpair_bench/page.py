@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
+from optpair.shapes import Float
 from optpair_bench import prose, tasks
 from optpair_bench.analysis import claims, overall, statistics
 from optpair_bench.figures import measures

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from optpair.cube.candidates import space_filling
@@ -24,6 +23,7 @@ from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import BLOCK, Posterior, as_points
 from optpair.optima.base import Optima
+from optpair.shapes import Bool, Float, Int
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

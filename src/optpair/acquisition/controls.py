@@ -7,11 +7,11 @@ search from the search's stream, so that what is pending, told or failed makes n
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.cube.candidates import space_filling
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice as lattice_points
+from optpair.shapes import Float
 from optpair.streams import Stream
 
 BLOCK = 1024  # lattice points made together, doubled as a search grows

@@ -27,7 +27,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 from scipy.linalg.lapack import dtrtri
 from scipy.special import logsumexp
 
@@ -35,6 +34,7 @@ from optpair.acquisition.base import Context, OfMoments, Partials, bounded, incu
 from optpair.acquisition.special.normal import log_ei, log_ei_and_slope
 from optpair.gp.linalg import factorise
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

@@ -39,7 +39,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 from scipy.special import logsumexp
@@ -48,6 +47,7 @@ from optpair.acquisition.base import Acquisition, Context, Points, Rows, incumbe
 from optpair.acquisition.special.normal import log_ei
 from optpair.gp.linalg import factorise
 from optpair.gp.posterior import SMALLEST, Posterior, Query
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

@@ -30,7 +30,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets, interior
 from optpair.acquisition.special.truncation import (
@@ -43,6 +42,7 @@ from optpair.cube.cube import Cube
 from optpair.gp.conditioned import Conditioned, Functionals, condition_on
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
+from optpair.shapes import Float
 from optpair.threads import engine_work
 
 DELTA = 1e-8  # of the output scale: how exactly f* is met,

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets
@@ -33,6 +32,7 @@ from optpair.acquisition.special.normal import Reals, log_ei, log_ndtr
 from optpair.gp.kernels.base import Between
 from optpair.gp.posterior import Posterior, Query, as_points
 from optpair.optima.base import Optima
+from optpair.shapes import Float, Int
 from optpair.threads import engine_work
 
 DATA = 4  # best data points among the places

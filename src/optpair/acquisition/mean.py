@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,7 +33,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import erfc, ndtri
 
 from optpair.acquisition.base import (
@@ -57,6 +56,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

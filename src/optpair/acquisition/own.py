@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, bounded
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 
 STEP = float(np.finfo(np.float64).eps) ** (1 / 3)  # of central differences, relative
 

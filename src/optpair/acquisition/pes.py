@@ -38,7 +38,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets, interior
 from optpair.acquisition.special import orthant
@@ -51,6 +50,7 @@ from optpair.gp.conditioned import Conditioned, ConditionedQuery, Functionals, s
 from optpair.gp.linalg import inverse_factors
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
+from optpair.shapes import Bool, Float, Int
 from optpair.threads import engine_work
 
 DELTA = 1e-6  # of the output scale: how exactly a gradient is zero

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from optpair.acquisition.base import Context, OfMoments, Partials, bounded, incumbent
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 from optpair.threads import engine_work
 
 MARGIN = 0.01  # of the output scale's square root

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition import controls, own
 from optpair.acquisition.base import Acquisition, Context, Values
@@ -34,6 +33,7 @@ from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ucb import build as build_ucb
 from optpair.cube.cube import Cube
+from optpair.shapes import Float
 from optpair.streams import Stream
 
 NEEDS = frozenset({"paths", "optima"})

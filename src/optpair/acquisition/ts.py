@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows
 from optpair.gp.paths import Paths, sample_paths
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

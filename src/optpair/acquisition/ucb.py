@@ -13,10 +13,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Context, OfMoments, Partials, bounded
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 
 DELTA = 0.1
 SHARE = 0.2

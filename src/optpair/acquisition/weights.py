@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Acquisition, Points, Rows, Values
 from optpair.acquisition.special.normal import hazard, log_ndtr
@@ -28,6 +27,7 @@ from optpair.gp.likelihood import Sample
 from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import Prior
 from optpair.gp.process import Process
+from optpair.shapes import Float
 
 FAILED = -2.0  # the label −1, less the mean +1
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Num
 
 from optpair.cube.cube import Cube, Moves
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
+from optpair.shapes import Float, Num
 from optpair.streams import Stream
 
 ANCHORS = 8  # best data points that a screening looks around

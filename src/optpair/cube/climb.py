@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num
 
 from optpair.cube.region import Region
+from optpair.shapes import Bool, Float, Int, Num
 
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 SHORTEST = 1e-9  # a radius of the cube: a climb that steps no further has arrived

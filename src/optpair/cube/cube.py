@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Num
 
 from optpair.problem.layout import HOT, Layout
+from optpair.shapes import Bool, Float, Num
 
 Points = Num[np.ndarray, "*points D"]
 CLOSE = 1e-9  # two points of the cube that are the same

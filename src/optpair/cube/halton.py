@@ -9,8 +9,8 @@ before its coordinates part; four points in three dimensions would have two of t
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
+from optpair.shapes import Float
 from optpair.streams import Stream
 
 

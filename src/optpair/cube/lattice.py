@@ -13,7 +13,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+
+from optpair.shapes import Float
 
 BITS = 32
 GENERATORS = (

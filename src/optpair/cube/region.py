@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Num
 
 from optpair.cube.cube import Cube
+from optpair.shapes import Bool, Num
 
 
 @dataclass(frozen=True, eq=False)

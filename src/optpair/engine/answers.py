@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
 from optpair.engine.model import Memory, Model, mean_at
 from optpair.engine.step import PATHS, SEARCH, Engine, Info
 from optpair.problem.defaults import ACQUISITION
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 from optpair.trials.data import Data

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.weights import Success
 from optpair.gp import mixture
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float
 from optpair.trials.estimate import Estimate
 from optpair.trials.transform import Scaling
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.registry import CONTROLS, Control, entry_of
 from optpair.cube.cube import Cube
@@ -19,6 +18,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.problem import Problem
+from optpair.shapes import Float
 from optpair.streams import Stream, check_seed
 from optpair.threads import engine_work
 from optpair.trials.data import Data

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition.base import Context
 from optpair.acquisition.mean import mean
@@ -37,6 +36,7 @@ from optpair.gp.posterior import Posterior, check_factor, fit
 from optpair.gp.process import Process
 from optpair.optima.base import Goal, Optima
 from optpair.optima.single import Best
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data, Measured, thinned
 from optpair.trials.transform import Scaling

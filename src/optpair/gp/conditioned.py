@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from optpair.gp.kernels.base import Along, Jets, Points
 from optpair.gp.posterior import Posterior, Query
+from optpair.shapes import Bool, Float
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from optpair.gp.priors import Density
+from optpair.shapes import Float
 
 Thetas = Float[np.ndarray, "B k"]
 

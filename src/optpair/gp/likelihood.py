@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
 from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from optpair.gp.hyperparameters import Thetas
 from optpair.gp.kernels.base import PairwiseFit
 from optpair.gp.process import Process
+from optpair.shapes import Bool, Float
 
 Densities = Float[np.ndarray, " B"]
 

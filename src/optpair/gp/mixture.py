@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import ndtr, ndtri
+
+from optpair.shapes import Float
 
 TINY = float(np.finfo(float).tiny)
 BISECTIONS = 200

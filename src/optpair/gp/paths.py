@@ -17,11 +17,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Num
 
 from optpair.gp.kernels import Covariance, Frequencies
 from optpair.gp.kernels.base import Target
 from optpair.gp.posterior import Posterior
+from optpair.shapes import Float, Int, Num
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from optpair.gp.hyperparameters import Hyperparameters
@@ -26,6 +25,7 @@ from optpair.gp.kernels import Columns, Covariance, Kernel, Matern52, as_kernel
 from optpair.gp.kernels.base import Between, Points, Target
 from optpair.gp.likelihood import Sample
 from optpair.gp.linalg import JITTERS, inverse_factor
+from optpair.shapes import Float
 from optpair.threads import engine_work
 
 STRIP, STRIPS = 64, 4  # rows of C⁻¹ at least, and how many strips at most

@@ -16,8 +16,9 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import ndtr
+
+from optpair.shapes import Float
 
 Logs = Float[np.ndarray, "..."]
 

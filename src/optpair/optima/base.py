@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from optpair.cube.candidates import Screening
 from optpair.cube.region import Region
 from optpair.gp.paths import Paths
+from optpair.shapes import Bool, Float
 
 
 @dataclass(frozen=True)

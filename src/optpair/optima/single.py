@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int, Num
 
 from optpair.cube.candidates import ANCHORS, Screening
 from optpair.cube.climb import Curvature, ascend, climb
@@ -21,6 +20,7 @@ from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
+from optpair.shapes import Float, Int, Num
 from optpair.streams import Stream
 from optpair.threads import engine_work
 

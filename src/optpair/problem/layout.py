@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float
+
+from optpair.shapes import Bool, Float
 
 HOT = float(np.sqrt(0.5))
 """What a one-hot column holds for the category that is chosen."""

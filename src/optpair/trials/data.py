@@ -11,9 +11,9 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.problem.problem import Problem
+from optpair.shapes import Float
 from optpair.trials.trial import Trial
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+
+from optpair.shapes import Float
 
 Values = Float[np.ndarray, "*q"]
 

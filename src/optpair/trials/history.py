@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.problem.defaults import LARGEST
 from optpair.problem.problem import Problem
+from optpair.shapes import Float
 from optpair.trials.data import Data
 from optpair.trials.trial import Measurement, Params, State, Trial
 

@@ -26,7 +26,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+
+from optpair.shapes import Float
 
 ROUND_OFF = 1e-13  # relative differences below this are round-off of the values themselves
 SMALLEST = 1e-307

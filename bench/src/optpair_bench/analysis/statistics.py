@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata, wilcoxon
 
+from optpair.shapes import Float
 from optpair_bench.methods import NAMES
 from optpair_bench.running.experiments import Experiment, Kind
 from optpair_bench.running.rows import Row

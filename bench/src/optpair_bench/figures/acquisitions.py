@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from optpair.acquisition import REGISTRY, Context
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair_bench.figures.belief import PAIRS, SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE

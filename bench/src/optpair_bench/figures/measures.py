@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import ndtri
 
 from optpair.acquisition.special.truncation import exact_gain, moment_matched_gain
+from optpair.shapes import Float
 from optpair_bench import tasks
 from optpair_bench.running.rows import Row
 

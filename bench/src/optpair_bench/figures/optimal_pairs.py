@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from optpair.acquisition import jes
 from optpair.acquisition.special.truncation import moment_matched_gain, truncated_variance_ratio
 from optpair.optima import Optima
+from optpair.shapes import Float
 from optpair_bench.figures.belief import SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
@@ -16,6 +15,7 @@ from optpair import optima
 from optpair.acquisition.special.normal import truncated_moments
 from optpair.acquisition.special.truncation import moment_matched_gain
 from optpair.gp import Posterior, condition
+from optpair.shapes import Float
 from optpair_bench import tasks
 from optpair_bench.analysis import statistics
 from optpair_bench.figures import style

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube.cube import Cube
@@ -29,6 +28,7 @@ from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.space import Float as Real
 from optpair.problem.space import Int, Space
+from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair_bench.methods import peers
 from optpair_bench.tasks import OUTPUTSCALE, Task

@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+
+from optpair.shapes import Float
 
 PACKAGES = ("optuna", "torch", "botorch")
 HOW_TO = "make peers, then .venv-peers/bin/optpair bench …"

@@ -23,10 +23,10 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
+from optpair.shapes import Float
 from optpair_bench.tasks import live, tables
 from optpair_bench.tasks.functions import SYNTHETIC, Bounds, Function, Optimum, spread
 

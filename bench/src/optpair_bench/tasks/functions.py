@@ -12,8 +12,9 @@ from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 from scipy.stats import qmc
+
+from optpair.shapes import Float
 
 Points = Float[np.ndarray, "q d"]
 Values = Float[np.ndarray, " q"]

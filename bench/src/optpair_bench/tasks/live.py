@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
+from optpair.shapes import Float
 from optpair_bench.tasks.functions import Bounds, Optimum
 
 JUDGES = 10  # fixed seeds whose mean is called noiseless

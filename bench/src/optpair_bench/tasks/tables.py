@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
 
+from optpair.shapes import Float
 from optpair_bench.tasks.functions import Bounds, Optimum
 
 LEVELS = 10

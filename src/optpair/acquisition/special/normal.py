@@ -17,8 +17,9 @@ import math
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
 from scipy import special
+
+from optpair.shapes import Float
 
 Reals: TypeAlias = Float[np.ndarray, "..."]
 

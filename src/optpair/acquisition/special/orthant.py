@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from optpair.acquisition.special.normal import Reals, truncated_moments
+from optpair.shapes import Bool, Float, Int
 
 DAMPING = 0.9  # the share of an update that is taken
 SWEEPS = 60

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 from scipy import special
 
 from optpair.acquisition.special.normal import (
@@ -26,6 +25,7 @@ from optpair.acquisition.special.normal import (
     truncated_moments,
     truncated_moments_and_slope,
 )
+from optpair.shapes import Bool, Float, Int
 
 Column: TypeAlias = Float[np.ndarray, " N"]
 Nodes: TypeAlias = Float[np.ndarray, "*nodes N"]

@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
 from optpair.gp.hyperparameters import Hyperparameters, Thetas
@@ -28,6 +27,7 @@ from optpair.gp.inference.base import Found
 from optpair.gp.inference.documents import array, listed
 from optpair.gp.likelihood import Densities, Likelihood, Sample
 from optpair.gp.process import Process
+from optpair.shapes import Bool, Float, Int
 from optpair.streams import Stream
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference.base import Found
 from optpair.gp.inference.documents import array
 from optpair.gp.likelihood import Likelihood, Sample
 from optpair.gp.process import Process
+from optpair.shapes import Float
 from optpair.streams import Stream
 
 Theta = Float[np.ndarray, " k"]

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Num
 
 from optpair.gp.hyperparameters import Block, Hyperparameters
+from optpair.shapes import Float, Num
 
 Columns = tuple[int, ...]
 """The parameter that each column of the cube belongs to."""

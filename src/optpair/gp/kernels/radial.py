@@ -39,12 +39,12 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int, Num
 from scipy.special import expit, fdtri, gammaincinv, logit
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
 from optpair.gp.kernels.base import Along, Columns, Frequencies, Kernel, Others, Points
 from optpair.gp.priors import Normal
+from optpair.shapes import Float, Int, Num
 
 SQRT5 = 5.0**0.5
 Reals = Num[np.ndarray, "..."]

@@ -26,10 +26,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
+from optpair.shapes import Float, Int
 from optpair.trials.transform import ROUND_OFF
 
 FEWEST = 3  # trials from which the folds' own difficulty can be told
