@@ -29,8 +29,8 @@ The rows below were made by an earlier engine, which was compiled. Today's, in p
 the same quantities: a test compares every acquisition function with numbers that the other wrote
 down. Run again on 25 GP samples in two dimensions, on equal seeds, its log10 inference regret
 differs from theirs by +0.10 ± 0.10 over JES, `jes-peak`, MES, PES and EI (`optpair bench compare
-bench/results/gp.jsonl bench/results/engines-gp.jsonl`), and on six functions, four seeds each, by
-−0.10 ± 0.12 (`engines-first.jsonl` and `engines-numpy.jsonl`).
+bench/results/gp.jsonl bench/results/engines-gp.jsonl`), and on nine functions, six seeds each, by
++0.05 ± 0.07 (`tuning-first.jsonl` and `tuning-numpy.jsonl`).
 """
 
 RULES = """## How they were run
@@ -116,9 +116,9 @@ _WHY = {
     "pictures": """One function and one run each: a picture and no test. JES and PES are as the
         paper has them: one looks at the optimum, the other around it. EI stayed at the
         second-highest peak.""",
-    "runtime": """All methods share one engine here, compiled and batched over sets and pairs, with
-        the same screening, so that what remains between them is their own arithmetic. PES's
-        expectation propagation is compiled and batched like the rest: it takes less than twice the
+    "runtime": """All methods share one engine here, batched over sets and pairs (the earlier one, in
+        these rows), with the same screening, so that what remains between them is their own
+        arithmetic. PES's expectation propagation is batched like the rest: it takes less than twice the
         time of JES, where the authors' takes twelve to forty times. MES takes the time of JES: it
         samples no paths, and fits its Gumbel distribution instead.""",
     "approximation": """The gain is the entropy that is lost when the distribution of a value is cut
