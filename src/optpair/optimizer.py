@@ -160,6 +160,9 @@ class Optimizer:
         direction: `"minimize"` or `"maximize"`.
         seed: any non-negative int; the same seed, asks and tells give the same points. None draws
             one.
+        noise: the standard deviation of every value's noise, in units of the objective; 0 where
+            values are exact. None leaves it to be inferred. Where a trial is told with a
+            `noise_var` of its own, that counts.
         acquisition: a name in `optpair.acquisition.names()`, or a function of your own: see
             `optpair.acquisition.own`.
         hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or
@@ -173,11 +176,12 @@ class Optimizer:
         *,
         direction: Direction = "minimize",
         seed: int | None = None,
+        noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
-        problem = Problem.single(space, direction)
+        problem = Problem.single(space, direction, noise)
         self._history = History(problem)
         self._session = Session(
             problem,
@@ -204,6 +208,11 @@ class Optimizer:
     def direction(self) -> Direction:
         """`"minimize"` or `"maximize"`."""
         return self.problem.objective.direction
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation of every value's noise, where that is known."""
+        return self.problem.objective.noise
 
     @property
     def seed(self) -> int:
@@ -280,7 +289,8 @@ class Optimizer:
             trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial
                 mean that trial, others a point of your own.
             value: the value, within ±1e300.
-            noise_var: the variance of this value's noise, where it is known.
+            noise_var: the variance of this value's noise, where it is known; it counts instead of
+                the optimizer's `noise`.
             failed: whether the evaluation failed.
 
         Raises:
@@ -422,6 +432,7 @@ class Optimizer:
         optimizer = cls(
             history.space,
             direction=history.problem.objective.direction,
+            noise=history.problem.objective.noise,
             **documents.session_from_json(document),
         )
         optimizer._history = history

@@ -39,6 +39,17 @@ def test_everything_is_to_be_maximised_and_nan_is_what_was_not_measured(history:
     assert (data.told, data.outcomes) == (3, 3)
 
 
+def test_noise_that_is_known_of_all_trials_gives_way_to_a_trials_own() -> None:
+    outcomes = {"loss": Objective(noise=0), "gain": Objective("maximize", 3.0), "size": Objective()}
+    history = History(Problem(SPACE, outcomes))
+    history.tell(point(0), {"loss": 1.0, "gain": 2.0, "size": 3.0})
+    history.tell(point(1), {"loss": 1.0, "gain": 2.0}, noise_var={"loss": 0.5, "gain": 0.0})
+    np.testing.assert_array_equal(
+        history.data().noise_var, [[0.0, 9.0, np.nan], [0.5, 0.0, np.nan]]
+    )
+    assert history[0].outcomes["gain"].noise_var is None  # nobody has said it of this trial
+
+
 def test_rows_are_the_points_of_the_trials(history: History) -> None:
     data = history.data()
     np.testing.assert_array_equal(data.X, [SPACE.encode(point(i)) for i in (1, 3, 4)])

@@ -33,7 +33,7 @@ class Data:
     Y: Float[np.ndarray, "n O"]
     """NaN where an outcome was not measured."""
     noise_var: Float[np.ndarray, "n O"]
-    """NaN where the noise is unknown."""
+    """A trial's own or, where it has none, that of all trials; NaN where the noise is unknown."""
     pending: Float[np.ndarray, "p D"]
     failed: Float[np.ndarray, "m D"]
 
@@ -59,7 +59,8 @@ class Data:
                 found = trial.outcomes.get(name)
                 if found is not None:
                     Y[row, column] = outcome.sign * found.value
-                    noise_var[row, column] = np.nan if found.noise_var is None else found.noise_var
+                    own = outcome.noise_var if found.noise_var is None else found.noise_var
+                    noise_var[row, column] = np.nan if own is None else own
         return cls(stack("told"), Y, noise_var, stack("pending"), stack("failed"))
 
     def __repr__(self) -> str:
