@@ -115,15 +115,6 @@ def test_known_noise_is_saved(tmp_path: Path) -> None:
     assert again.recommend() == optimizer.recommend()
 
 
-def test_exact_values_that_contradict_each_other_are_averaged() -> None:
-    optimizer = filled(jes(noise=0), [1.0, 0.5, 2.0])
-    for value in (0.0, 1.0, 0.5):
-        optimizer.tell({"x": 0.5, "c": "a"}, value)
-    answer, _ = sound(optimizer)
-    assert optimizer.predict([{"x": 0.5, "c": "a"}]).mean[0] == pytest.approx(0.5, abs=0.05)
-    assert all(map(math.isfinite, answer.interval))
-
-
 def test_the_method_itself_with_values_of_any_size() -> None:
     sound(filled(jes(), [1e300, 1e-300, 1.0, -2.0, 3.0]))
 

@@ -97,7 +97,7 @@ class Answers:
         """Optimal pairs, and what is still unknown about the optimum."""
         engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
         sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
-        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, entry)
+        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
         scaling, best = model.objective.scaling, self.recommend()
         mean = float(scaling.restore(model.objective.posterior_mean(best.x)))

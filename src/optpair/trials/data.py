@@ -24,6 +24,14 @@ class Measured(NamedTuple):
     y: Float[np.ndarray, " n"]
     noise_var: Float[np.ndarray, " n"]
 
+    @property
+    def exact(self) -> bool:
+        """Whether all values are known without noise, and no two at one point differ."""
+        if len(self.y) == 0 or np.any(self.noise_var != 0):  # NaN too
+            return False
+        values = np.column_stack([self.X, self.y])
+        return len(np.unique(self.X, axis=0)) == len(np.unique(values, axis=0))
+
 
 @dataclass(frozen=True)
 class Data:
@@ -84,6 +92,11 @@ class Data:
         y = self.Y[:, column]
         there = ~np.isnan(y)
         return Measured(self.X[there], y[there], self.noise_var[there, column])
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values of every outcome are exact."""
+        return all(self.outcome(column).exact for column in range(self.outcomes))
 
     def first(self, count: int) -> Data:
         """After the first `count` told trials, with nothing pending or failed."""
