@@ -41,6 +41,10 @@ class Recommendation:
     `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
     told trial with the best value: under noise, often only the luckiest one. `left_out` are
     parameters that trials have and the model has not, each with the reason.
+
+    Where all values are exact (`noise=0`), a prediction has to beat the best of them: unless the
+    whole interval of the best predicted point is better, the best observed trial is recommended,
+    with its value and an interval of no width.
     """
 
     params: Mapping[str, Any]
@@ -56,7 +60,10 @@ class Recommendation:
     ) -> Recommendation:
         """The engine's answer in the user's units."""
         mean, std, low, high = (float(v) for v in answer.worth.times(problem.objective.sign))
-        return cls(decode(answer.x), mean, std, (low, high), observed)
+        params = dict(decode(answer.x))
+        if answer.observed:  # to the last digit
+            params |= {name: v for name, v in observed.params.items() if name in params}
+        return cls(params, mean, std, (low, high), observed)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -64,9 +71,12 @@ class Recommendation:
         from optpair.report import left_out  # late: a search may end without a page
 
         missing = "".join(f"\nleft out       {line}" for line in left_out(self.left_out))
+        worth = f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
+        if self.std == 0:
+            worth = f"exact value    {self.mean:.5g}; no other point is sure to be better"
         return (
             f"recommended    {_listed(self.params)}\n"
-            f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}\n"
+            f"{worth}\n"
             f"best observed  {best.value:.5g} in trial {best.id}: {_listed(best.params)}"
             f"{missing}"
         )
@@ -326,6 +336,9 @@ class Optimizer:
     @_locked
     def recommend(self, *, tried: bool = False) -> Recommendation:
         """The best predicted point over the whole space, with its 95 % interval.
+
+        Where all values are exact, the best observed trial unless a point is sure to be better;
+        see `Recommendation`.
 
         With `tried`, the best predicted of the told trials: a promise that was put to the test.
         """

@@ -31,6 +31,8 @@ class Answer(NamedTuple):
 
     x: Float[np.ndarray, " D"]
     worth: Estimate
+    observed: bool = False
+    """Whether it is the best observed point, whose value is exact."""
 
 
 class Pairs(NamedTuple):
@@ -80,13 +82,30 @@ class Answers:
 
     @engine_work
     def recommend(self) -> Answer:
-        """The best predicted point."""
+        """The best predicted point.
+
+        Where values are exact, the best of them, unless the whole interval of the best predicted
+        point is above it.
+        """
         x = self.best_point
-        return Answer(x, self.model.objective.estimate(x[None]).row(0))
+        predicted = Answer(x, self.model.objective.estimate(x[None]).row(0))
+        if not self.data.exact:
+            return predicted
+        _, observed = self._best_observed
+        return predicted if predicted.worth.low > observed.worth.mean else observed
+
+    @property
+    def _best_observed(self) -> tuple[int, Answer]:
+        """The best of exact values: its row, and the point with that value."""
+        X, y, _ = self.data.outcome(0)
+        row = int(np.argmax(y))
+        return row, Answer(X[row], Estimate(y[row], np.zeros(()), y[row], y[row]), observed=True)
 
     @engine_work
     def tried(self) -> tuple[int, Answer]:
         """The observation with the best predicted value: its row, and what is believed there."""
+        if self.data.exact:
+            return self._best_observed
         estimate = self.model.objective.estimate(self.data.X)
         means = self.model.objective.moments(self.data.X)[0].mean(0)
         row = int(np.argmax(means))
@@ -100,7 +119,9 @@ class Answers:
         _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
         scaling, best = model.objective.scaling, self.recommend()
-        mean = float(scaling.restore(model.objective.posterior_mean(best.x)))
+        mean = float(best.worth.mean)
+        if not best.observed:
+            mean = float(scaling.restore(model.objective.posterior_mean(best.x)))
         f = scaling.restore(sampled.optima.best.reshape(-1))
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
         gap = max(float(np.mean(f / 2 - mean / 2)) * 2, 0.0)  # halves cannot overflow
@@ -114,6 +135,8 @@ class Answers:
     @engine_work
     def noise(self) -> Noise:
         """The noise of a value near the optimum, where the scaling compresses nothing."""
+        if self.data.exact:
+            return Noise(0.0, 0.0)
         objective = self.model.objective
         variance = float(np.mean(objective.posterior.noise))
         spread = float(np.var(objective.scaling.standardise(self.data.outcome(0).y)))
