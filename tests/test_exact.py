@@ -116,6 +116,7 @@ def test_else_the_best_exact_value_is_recommended_to_the_last_digit() -> None:
     assert "exact value    0.0001; no other point is sure to be better\n" in str(best)
     belief = optimizer.belief()
     assert belief.recommendation == optimizer.recommend()
+    assert belief.gap == pytest.approx(best.mean - np.mean(np.minimum(belief.values, best.mean)))
     for other in (bowl([0.0, 1 / 3, 0.31, 1.0], noise=None), bowl([0.0, 1 / 3, 0.31, 1.0])):
         other.tell({"x": 0.31}, 0.0002)  # noise that is not known, or a value that contradicts
         assert other.recommend().std > 0

@@ -113,8 +113,8 @@ def verdict(result: Result, belief: Belief, checks: Sequence[Sequence[float]]) -
         f"\nThe luckiest trial promised {excess:+.3f} more than it keeps: the best of "
         f"{result.nfev} noisy values is chosen for its noise.\nThe recommendation is a prediction "
         f"of the noiseless accuracy and is off by {off:.3f}.\n"
-        f"Still unknown: the optimum may be {belief.gap:.3f} better than the recommendation; the "
-        f"next trial would teach {belief.next_gain:.2f} nats about it.\n"
+        f"Still to be won: about {belief.gap:.3f}, at most {belief.gap_interval[1]:.3f}; the next "
+        f"trial would teach {belief.next_gain:.2f} nats about it.\n"
     )
 
 

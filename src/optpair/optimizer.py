@@ -104,13 +104,15 @@ class Belief:
     """Samples of the optimal pair (x*, f*) in the user's units, and what is still unknown.
 
     `next_gain` is what the best next trial would teach about the pair, in nats. `gap` is how much
-    better the optimum is expected to be than the recommendation.
+    better the optimum is expected to be than the recommendation, and `gap_interval` holds 95 % of
+    that belief.
     """
 
     params: tuple[Mapping[str, Any], ...]
     values: Float[np.ndarray, " L"]
     next_gain: float
     gap: float
+    gap_interval: tuple[float, float]
     recommendation: Recommendation
 
     @classmethod
@@ -121,6 +123,7 @@ class Belief:
             values=problem.objective.sign * pairs.f,
             next_gain=pairs.next_gain,
             gap=pairs.gap,
+            gap_interval=pairs.gap_interval,
             recommendation=Recommendation.of(pairs.best, problem, decode, observed),
         )
 
@@ -129,8 +132,8 @@ class Belief:
         return (
             f"{self.recommendation}\n"
             f"optimum        {low:.5g} to {high:.5g} in 95 % of {len(self.values)} samples\n"
-            f"still unknown  {self.gap:.5g} to be won; the next trial is worth "
-            f"{self.next_gain:.3g} nats"
+            f"still to win   about {self.gap:.3g}, at most {self.gap_interval[1]:.3g}; the next "
+            f"trial is worth {self.next_gain:.3g} nats"
         )
 
     def __repr__(self) -> str:

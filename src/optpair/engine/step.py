@@ -68,7 +68,7 @@ class Info:
 
 
 class Sampled(NamedTuple):
-    """Posteriors with pending points in them, and the paths and optima that were needed."""
+    """Posteriors with pending points in them, and the paths and optima that were drawn."""
 
     posteriors: tuple[Posterior, ...]
     paths: tuple[Paths, ...] | None = None
@@ -232,7 +232,7 @@ class Engine:
                     zip(model.posteriors, paths, strict=True)
                 )
             )
-        return Sampled(posteriors, paths if "paths" in entry.needs else None, optima)
+        return Sampled(posteriors, paths, optima)
 
     def _paths(self, stream: Stream, posterior: Posterior) -> Paths:
         """As many in all, where fewer sets are used than there are."""
@@ -259,6 +259,7 @@ class Engine:
         takes its place, if there is one.
         """
         posteriors, paths, optima = sampled
+        paths = paths if "paths" in entry.needs else None
         points = self._points(stream.child(1), posteriors[0], optima=optima is not None)
         context = Context(posteriors, self.cube, points, stream.child(0), paths, optima)
         plain = entry.build(context)

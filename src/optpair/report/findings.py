@@ -62,6 +62,7 @@ class Findings:
     worth: np.ndarray
     next_gain: float
     gap: float
+    gap_interval: tuple[float, float]  # 95 %
     noise: Noise
     moments: list[Moment]
     slices: list[Slice]
@@ -107,6 +108,7 @@ def gather(subject: Subject) -> Findings | None:
         worth=sign * pairs.f,
         next_gain=pairs.next_gain,
         gap=pairs.gap,
+        gap_interval=pairs.gap_interval,
         noise=answers.noise(),
         moments=[
             *_past(subject, model, answers),
