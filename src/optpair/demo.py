@@ -2,7 +2,8 @@
 
 Every evaluation trains on a few hundred images with a new random seed and a new split, as a hurried
 person would: the same settings give a different accuracy each time. The best accuracy seen is then
-mostly luck, which is what the recommendation is there to see through.
+mostly luck, which is what the recommendation is there to see through. The size of the noise
+is inferred; whoever knows it beforehand says `maximize(…, noise=0.02)`.
 """
 
 from __future__ import annotations
