@@ -32,9 +32,11 @@ CHEAP: dict[str, Any] = {
 }
 
 
-def jes(seed: int = 0, space: Space = SPACE, **settings: Any) -> Optimizer:
+def jes(
+    seed: int = 0, space: Space = SPACE, noise: float | None = None, **settings: Any
+) -> Optimizer:
     """The method itself, tiny."""
-    return Optimizer(space, seed=seed, settings=Settings(**{**TINY, **settings}))
+    return Optimizer(space, seed=seed, noise=noise, settings=Settings(**{**TINY, **settings}))
 
 
 def cheap(seed: int = 0, space: Space = SPACE, **options: Any) -> Optimizer:

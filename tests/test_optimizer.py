@@ -96,6 +96,25 @@ def test_noise_of_any_size(values: list[float], noise_var: float) -> None:
     sound(filled(cheap(**INFERRED), values, noise_var=noise_var))
 
 
+@pytest.mark.parametrize("noise", [0, 0.3])
+def test_known_noise_is_as_if_told_with_every_trial(noise: float) -> None:
+    values = [1.0, 0.5, 2.0, 0.2, 0.7]
+    once = filled(cheap(**INFERRED, noise=noise), values)
+    each = filled(cheap(**INFERRED), values, noise_var=noise**2)
+    assert once.ask().params == each.ask().params
+    assert once.recommend().interval == each.recommend().interval
+    assert once.recommend().interval != filled(cheap(**INFERRED), values).recommend().interval
+
+
+def test_known_noise_is_saved(tmp_path: Path) -> None:
+    optimizer = filled(cheap(**INFERRED, noise=0), [1.0, 0.5, 2.0, 0.2, 0.7])
+    optimizer.save(tmp_path / "run.json")
+    again = Optimizer.load(tmp_path / "run.json")
+    assert again.noise == 0.0
+    assert again.ask().params == optimizer.ask().params
+    assert again.recommend() == optimizer.recommend()
+
+
 def test_the_method_itself_with_values_of_any_size() -> None:
     sound(filled(jes(), [1e300, 1e-300, 1.0, -2.0, 3.0]))
 

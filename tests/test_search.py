@@ -254,11 +254,26 @@ def test_a_checkpoint_of_another_search(tmp_path: Path) -> None:
             minimize(objective, SPACE, 3, checkpoint=path, **{**QUICK, **change})
     with pytest.raises(ValueError, match="another direction"):
         maximize(objective, SPACE, 3, checkpoint=path, **QUICK)
+    with pytest.raises(ValueError, match="with inferred noise, not noise=0; give the same"):
+        minimize(objective, SPACE, 3, checkpoint=path, **QUICK, noise=0)
     other = type(SPACE)({"x": SPACE["x"]})
     with pytest.raises(ValueError, match="another space"):
         minimize(objective, other, 3, checkpoint=path, progress=False)
     assert path.read_bytes() == before
     assert minimize(objective, SPACE, 2, checkpoint=path, progress=False).nfev == 2  # left out
+
+
+def test_a_checkpoint_keeps_the_noise(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    whole = minimize(objective, SPACE, 6, noise=0.3, **QUICK)
+    minimize(objective, SPACE, 4, checkpoint=path, noise=0.3, **QUICK)
+    with pytest.raises(ValueError, match=r"a search with noise=0.3, not noise=0; give the same"):
+        minimize(objective, SPACE, 6, checkpoint=path, noise=0, **QUICK)
+    again = minimize(objective, SPACE, 6, checkpoint=path, **QUICK)  # left out
+    assert again.optimizer.noise == 0.3
+    assert again.trials == whole.trials
+    assert again.recommendation == whole.recommendation
+    assert minimize(objective, SPACE, 6, **QUICK).recommendation != whole.recommendation
 
 
 def test_a_checkpoint_whose_choices_only_look_the_same(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Every evaluation trains on a few hundred images with a new random seed and a new split, as a hurried
 person would: the same settings give a different accuracy each time. The best accuracy seen is then
-mostly luck, which is what the recommendation is there to see through.
+mostly luck, which is what the recommendation is there to see through. The size of the noise
+is inferred; whoever knows it beforehand says `maximize(…, noise=0.02)`.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def verdict(result: Result, belief: Belief, checks: Sequence[Sequence[float]]) -
         f"\nThe luckiest trial promised {excess:+.3f} more than it keeps: the best of "
         f"{result.nfev} noisy values is chosen for its noise.\nThe recommendation is a prediction "
         f"of the noiseless accuracy and is off by {off:.3f}.\n"
-        f"Still unknown: the optimum may be {belief.gap:.3f} better than the recommendation; the "
-        f"next trial would teach {belief.next_gain:.2f} nats about it.\n"
+        f"Still to be won: about {belief.gap:.3f}, at most {belief.gap_interval[1]:.3f}; the next "
+        f"trial would teach {belief.next_gain:.2f} nats about it.\n"
     )
 
 

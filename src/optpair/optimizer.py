@@ -41,6 +41,10 @@ class Recommendation:
     `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
     told trial with the best value: under noise, often only the luckiest one. `left_out` are
     parameters that trials have and the model has not, each with the reason.
+
+    Where all values are exact (`noise=0`), a prediction has to beat the best of them: unless the
+    whole interval of the best predicted point is better, the best observed trial is recommended,
+    with its value and an interval of no width.
     """
 
     params: Mapping[str, Any]
@@ -56,7 +60,10 @@ class Recommendation:
     ) -> Recommendation:
         """The engine's answer in the user's units."""
         mean, std, low, high = (float(v) for v in answer.worth.times(problem.objective.sign))
-        return cls(decode(answer.x), mean, std, (low, high), observed)
+        params = dict(decode(answer.x))
+        if answer.observed:  # to the last digit
+            params |= {name: v for name, v in observed.params.items() if name in params}
+        return cls(params, mean, std, (low, high), observed)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -64,9 +71,12 @@ class Recommendation:
         from optpair.report import left_out  # late: a search may end without a page
 
         missing = "".join(f"\nleft out       {line}" for line in left_out(self.left_out))
+        worth = f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
+        if self.std == 0:
+            worth = f"exact value    {self.mean:.5g}; no other point is sure to be better"
         return (
             f"recommended    {_listed(self.params)}\n"
-            f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}\n"
+            f"{worth}\n"
             f"best observed  {best.value:.5g} in trial {best.id}: {_listed(best.params)}"
             f"{missing}"
         )
@@ -94,13 +104,15 @@ class Belief:
     """Samples of the optimal pair (x*, f*) in the user's units, and what is still unknown.
 
     `next_gain` is what the best next trial would teach about the pair, in nats. `gap` is how much
-    better the optimum is expected to be than the recommendation.
+    better the optimum is expected to be than the recommendation, and `gap_interval` holds 95 % of
+    that belief.
     """
 
     params: tuple[Mapping[str, Any], ...]
     values: Float[np.ndarray, " L"]
     next_gain: float
     gap: float
+    gap_interval: tuple[float, float]
     recommendation: Recommendation
 
     @classmethod
@@ -111,6 +123,7 @@ class Belief:
             values=problem.objective.sign * pairs.f,
             next_gain=pairs.next_gain,
             gap=pairs.gap,
+            gap_interval=pairs.gap_interval,
             recommendation=Recommendation.of(pairs.best, problem, decode, observed),
         )
 
@@ -119,8 +132,8 @@ class Belief:
         return (
             f"{self.recommendation}\n"
             f"optimum        {low:.5g} to {high:.5g} in 95 % of {len(self.values)} samples\n"
-            f"still unknown  {self.gap:.5g} to be won; the next trial is worth "
-            f"{self.next_gain:.3g} nats"
+            f"still to win   about {self.gap:.3g}, at most {self.gap_interval[1]:.3g}; the next "
+            f"trial is worth {self.next_gain:.3g} nats"
         )
 
     def __repr__(self) -> str:
@@ -160,6 +173,9 @@ class Optimizer:
         direction: `"minimize"` or `"maximize"`.
         seed: any non-negative int; the same seed, asks and tells give the same points. None draws
             one.
+        noise: the standard deviation of every value's noise, in units of the objective; 0 where
+            values are exact. None leaves it to be inferred. Where a trial is told with a
+            `noise_var` of its own, that counts.
         acquisition: a name in `optpair.acquisition.names()`, or a function of your own: see
             `optpair.acquisition.own`.
         hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or
@@ -173,11 +189,12 @@ class Optimizer:
         *,
         direction: Direction = "minimize",
         seed: int | None = None,
+        noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
-        problem = Problem.single(space, direction)
+        problem = Problem.single(space, direction, noise)
         self._history = History(problem)
         self._session = Session(
             problem,
@@ -204,6 +221,11 @@ class Optimizer:
     def direction(self) -> Direction:
         """`"minimize"` or `"maximize"`."""
         return self.problem.objective.direction
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation of every value's noise, where that is known."""
+        return self.problem.objective.noise
 
     @property
     def seed(self) -> int:
@@ -280,7 +302,8 @@ class Optimizer:
             trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial
                 mean that trial, others a point of your own.
             value: the value, within ±1e300.
-            noise_var: the variance of this value's noise, where it is known.
+            noise_var: the variance of this value's noise, where it is known; it counts instead of
+                the optimizer's `noise`.
             failed: whether the evaluation failed.
 
         Raises:
@@ -316,6 +339,9 @@ class Optimizer:
     @_locked
     def recommend(self, *, tried: bool = False) -> Recommendation:
         """The best predicted point over the whole space, with its 95 % interval.
+
+        Where all values are exact, the best observed trial unless a point is sure to be better;
+        see `Recommendation`.
 
         With `tried`, the best predicted of the told trials: a promise that was put to the test.
         """
@@ -422,6 +448,7 @@ class Optimizer:
         optimizer = cls(
             history.space,
             direction=history.problem.objective.direction,
+            noise=history.problem.objective.noise,
             **documents.session_from_json(document),
         )
         optimizer._history = history

@@ -83,7 +83,8 @@ def minimize(
         its seed and options hold, and others that are given are refused. While a search runs, a
         second one with its checkpoint is refused.
     catch: exceptions of the objective that mean a failed trial; others stop the search.
-    options: passed to `Optimizer` (acquisition, hyperparameters, settings).
+    options: passed to `Optimizer` (noise, acquisition, hyperparameters, settings); `noise=0` where
+        the objective is exact.
 
     What was evaluated is never lost: whatever exception ends the search, Ctrl-C too, has the
     `Optimizer` as its attribute `optimizer`. Where every evaluation failed there is nothing to
@@ -247,7 +248,13 @@ def _start(
         fresh.save(checkpoint)  # finds out now, not after an evaluation; and keeps the seed
         return fresh
     saved = Optimizer.load(checkpoint)
-    options = {"seed": seed, **options}
+    if fresh.noise is not None and saved.noise != fresh.noise:
+        known = "inferred noise" if saved.noise is None else f"noise={saved.noise:g}"
+        raise ValueError(
+            f"{checkpoint} holds a search with {known}, not noise={fresh.noise:g}; give the same, "
+            "leave it out, or choose another file"
+        )
+    options = {"seed": seed, **{name: options[name] for name in options if name != "noise"}}
     given = [name for name in options if options[name] is not None]
     differ = [name for name in given if saved.configuration[name] != fresh.configuration[name]]
     if saved.direction != direction:

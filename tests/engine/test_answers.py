@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Float, Int, Optimizer, Space
-from optpair.engine.answers import Answers, variance_shares
+from optpair.engine.answers import Answers, still_to_win, variance_shares
 from optpair.gp.inference.chains import POOLED
 from shell_cases import SPACE, cheap, filled, jes, objective, point
 
@@ -37,6 +37,30 @@ def test_a_prediction_at_the_recommendation_is_the_recommendation(direction: str
     assert np.all(got.mean < got.high)
 
 
+def test_the_gap_is_between_a_path_and_its_own_maximum() -> None:
+    """E[f* − f(x̂)] is E f* − m(x̂), up to the standard error of the mean of f(x̂) over the paths."""
+    optimizer = filled(jes(pairs=64), VALUES)
+    asked = answers(optimizer)
+    pairs, objective = asked.belief(), asked.model.objective
+    means, variance = objective.posterior.predict(pairs.best.x[None])
+    left = np.mean(pairs.f) - float(objective.scaling.restore(means.mean()))
+    error = objective.scaling.scale * np.sqrt(variance.mean() / pairs.f.size)
+    assert pairs.gap == pytest.approx(left, abs=4 * error)
+    low, high = pairs.gap_interval
+    assert 0 <= low <= pairs.gap <= high
+
+
+def test_the_gap_is_never_negative_and_has_an_interval() -> None:
+    f = np.array([1.0, 2.0, 3.0, 0.5])
+    gap, (low, high) = still_to_win(f, np.array([1.0, 1.0, 1.0, 0.6]))
+    assert gap == pytest.approx(0.75)
+    assert (low, high) == pytest.approx((0.0, np.quantile([0, 1, 2, 0], 0.975)))
+    rare, interval = still_to_win(np.array([1.0] * 99 + [301.0]), np.array(1.0))
+    assert (rare, interval) == (3.0, (0.0, 3.0))  # one path in a hundred
+    huge = still_to_win(np.array([1.7e308, 1.0]), np.array(-1.7e308))
+    assert np.all(np.isfinite([huge[0], *huge[1]]))
+
+
 def test_an_answer_is_worth_what_more_sets_say_of_it(known: Answers) -> None:
     """Chains that move on: the ask's own sets say where, three rounds of them what it is worth."""
     optimizer = filled(jes(), VALUES)
@@ -51,10 +75,6 @@ def test_an_answer_is_worth_what_more_sets_say_of_it(known: Answers) -> None:
     assert best.worth.mean != pytest.approx(objective.scaling.restore(own)[0], rel=1e-9)
     pairs = asked.belief()
     assert pairs.best.worth.mean == best.worth.mean
-    # f* were drawn under the ask's own sets: what may be won is the difference to their mean.
-    left = np.mean(pairs.f) - objective.scaling.restore(own)[0]
-    assert pairs.gap == pytest.approx(max(left, 0.0), rel=1e-6, abs=1e-9)
-    assert pairs.gap > 0
     assert optimizer._session.memory == {}  # an ask goes on from its own chains
     assert known.model.objective.wider is None
     late, early = asked.past([6, 2])

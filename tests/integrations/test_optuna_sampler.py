@@ -157,6 +157,17 @@ def test_values_noise_failures_and_what_teaches_nothing(seen: list[Data]) -> Non
     assert last.pending.shape == (0, 3)
 
 
+def test_noise_of_all_trials_and_of_one(seen: list[Data]) -> None:
+    sampler = JESSampler(seed=0, search_space=SPACE, noise=0.5)
+    study = study_with(pickle.loads(pickle.dumps(sampler)))
+    tell(study, -1.0, 5.0)
+    tell(study, 0.0, 7.0, **{NOISE_VAR: 0.0})
+    study.ask(SPACE)
+    np.testing.assert_array_equal(seen[-1].noise_var[:, 0], [0.25, 0.0])
+    with pytest.raises(ValueError, match=r"noise must be None, .*, not -1"):
+        JESSampler(noise=-1)
+
+
 def test_a_parameter_that_is_not_asked_for_is_where_it_was_suggested(
     seen: list[Data],
 ) -> None:

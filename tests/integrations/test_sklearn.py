@@ -118,11 +118,13 @@ def test_the_last_trial_is_the_best_predicted_point() -> None:
     assert again.recommend().params == last.params
 
 
-def test_noise_is_the_spread_over_folds_or_inferred() -> None:
+def test_noise_is_the_spread_over_folds_or_inferred_or_known() -> None:
     folds = moody().fit(TOLD, ANSWER).optimizer_.trials
     assert all(trial.noise_var is not None and trial.noise_var > 0 for trial in folds)
-    inferred = moody(noise="inferred").fit(TOLD, ANSWER).optimizer_.trials
-    assert all(trial.noise_var is None for trial in inferred)
+    for noise in (None, 0):
+        other = moody(noise=noise).fit(TOLD, ANSWER).optimizer_
+        assert other.noise == noise
+        assert all(trial.noise_var is None for trial in other.trials)
     one = moody(cv=ShuffleSplit(1, random_state=0)).fit(TOLD, ANSWER).optimizer_.trials
     assert all(trial.noise_var is None for trial in one)
 
@@ -373,7 +375,8 @@ def test_pickles_and_clones() -> None:
         ("evaluations", 0, ValueError, "evaluations must be an int of at least 1, not 0"),
         ("evaluations", 2.5, TypeError, "evaluations must be an int"),
         ("batch", True, TypeError, "batch must be an int"),
-        ("noise", "none", ValueError, "noise must be one of folds, inferred, not 'none'"),
+        ("noise", "none", ValueError, "noise must be 'folds', None, .*, not 'none'"),
+        ("noise", -1.0, ValueError, "noise must be None, .*, not -1.0"),
         ("space", Float(0, 1), TypeError, "space must be a Space or a dict"),
         ("space", {"right": 3}, TypeError, "Space's entries must be"),
         ("space", {"right": [0.5]}, ValueError, "needs at least one parameter"),

@@ -73,6 +73,7 @@ def made_up(space: Space, told: int) -> tuple[Subject, Findings]:
         worth=rng.normal(size=96),
         next_gain=0.1,
         gap=0.2,
+        gap_interval=(0.0, 0.5),
         noise=Noise(0.3, 0.4),
         moments=[Moment(i, i, 0.0, -1.0, 1.0, 0.1, 0.2) for i in (1, told - 1)],
         slices=[

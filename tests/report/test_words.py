@@ -13,9 +13,10 @@ from report_cases import made_up
 from optpair import Categorical, Float, Int, Optimizer, Space
 from optpair.engine.answers import Noise
 from optpair.report import axes, words
-from optpair.report.findings import Answer
+from optpair.report.findings import Answer, Findings
 from optpair.report.markup import Markup, el, text
-from optpair.report.words import number, verdict
+from optpair.report.subject import Subject
+from optpair.report.words import Verdict, number, verdict
 
 
 @pytest.mark.parametrize(
@@ -102,58 +103,82 @@ def test_places() -> None:
     assert [kinds.at(v) for v in (1, True, "1")] == pytest.approx([1 / 6, 0.5, 5 / 6])
 
 
-@pytest.mark.parametrize(
-    ("gap", "gain", "level"),
-    [(1.0, 0.3, "go"), (0.05, 0.3, "little"), (1e-4, 0.3, "done"), (1.0, 1e-4, "little")],
-)
-def test_going_on_is_weighed(gap: float, gain: float, level: str) -> None:
+def judged(
+    gap: float, most: float, half: float = 0.0, gain: float = 0.3, noise: float = 0.01
+) -> tuple[Verdict, Subject, Findings]:
+    """A verdict on a belief that is made up: the recommendation has won 1 over the first trials."""
     subject, found = made_up(Space({"x": Float(0, 1)}), 30)
-    best = Answer(found.recommended.params, -1.0, -1.1, -0.9)  # the median value is near 0
-    found = replace(found, recommended=best, gap=gap, next_gain=gain)
-    said = verdict(subject, found)
-    assert said.level == level
-    assert number(gap, digits=2) in said.reason
-    assert ("less than the noise" in said.reason) == (gap < found.noise.std)
+    rows = [replace(row, value=v) for row, v in zip(subject.rows[:2], (0.5, -0.5), strict=True)]
+    subject = replace(subject, rows=(*rows, *subject.rows[2:]))
+    found = replace(
+        found,
+        recommended=Answer(found.recommended.params, -1.0, -1 - half, -1 + half),
+        gap=gap,
+        gap_interval=(0.0, most),
+        next_gain=gain,
+        noise=Noise(noise, 0.4),
+    )
+    return verdict(subject, found), subject, found
+
+
+@pytest.mark.parametrize(
+    ("gap", "most", "half", "gain", "level"),
+    [
+        (0.03, 0.09, 0.09, 0.3, "done"),  # at most a tenth of what was won, both
+        (0.03, 0.11, 0.09, 0.3, "little"),  # the upper end counts
+        (0.01, 0.11, 0.09, 0.3, "unsure"),  # expected to be next to nothing, and may be more
+        (0.01, 0.09, 0.11, 0.3, "unsure"),  # the interval of the recommendation counts
+        (0.0, 0.0, 0.11, 0.3, "unsure"),  # nothing at all, beside a wide interval
+        (0.0, 0.0, 0.0, 0.0, "done"),
+        (0.05, 0.5, 0.0, 0.3, "little"),
+        (0.5, 2.0, 0.0, 0.3, "go"),
+        (0.5, 2.0, 0.0, 1e-4, "hard"),
+        (0.0, 0.0, 1e307, 0.3, "unsure"),
+        (1e308, 1.7e308, 1e308, 0.3, "go"),
+    ],
+)
+def test_going_on_is_weighed(gap: float, most: float, half: float, gain: float, level: str) -> None:
+    said, subject, found = judged(gap, most, half, gain)
+    assert (
+        said[:2]
+        == {
+            "done": ("done", "Going on is hardly worth it."),
+            "little": ("little", "A little is left to be won."),
+            "hard": ("little", "Something is left, but hard to get."),
+            "unsure": ("go", "The model is not yet sure."),
+            "go": ("go", "Going on is worth it."),
+        }[level]
+    )
+    if most > 0:
+        about, at_most = number(gap, digits=2), number(most, digits=2)
+        assert f"about {about} lower than the recommendation, at most {at_most} (95 %)" in (
+            said.reason
+        )
+    else:
+        assert said.reason.startswith("The optimum is not better than the recommendation")
+    assert "the recommendation is 1 lower than the first trials" in said.reason
+    best = found.recommended
+    interval = f"from {number(best.low, digits=3)} to {number(best.high, digits=3)} (95 %)"
+    assert (interval in said.reason) == (level == "unsure" and half > 0.1)
     early = replace(subject, rows=subject.rows[:2])
     assert verdict(early, found).level == "early"
 
 
-def test_nothing_left_is_said_in_words() -> None:
-    """Also where all values are the same, and nothing was won over the median."""
-    subject, found = made_up(Space({"x": Float(0, 1)}), 30)
-    narrow = replace(found.recommended, low=-0.1, high=0.1)
-    for row in (narrow, replace(narrow, mean=-1.0)):
-        said = verdict(subject, replace(found, recommended=row, gap=0.0))
-        assert said.level == "done"
-        assert said.reason.startswith("The optimum is not expected to be better")
-        assert "less than the noise" not in said.reason
-        assert "%" not in said.reason
+def test_nothing_is_small_beside_nothing() -> None:
+    """All values are the same, or the recommendation is worse than the first trials."""
+    for mean in (0.0, 1.0):
+        _, subject, found = judged(1e-9, 1e-9)
+        found = replace(found, recommended=Answer(found.recommended.params, mean, mean, mean))
+        assert verdict(subject, found).level == "go"
 
 
-@pytest.mark.parametrize(
-    ("half", "gap", "noise", "level"),
-    [
-        (0.5, 1e-4, 0.3, "go"),  # a quarter of the way from the median, 0.1, to the best, −2
-        (0.25, 1e-4, 0.3, "done"),  # within the noise
-        (0.1, 1e-4, 0.01, "done"),  # next to what the values span
-        (0.25, 0.0, 0.3, "go"),  # no gap at all: cut off at 0
-        (1e307, 0.0, 0.3, "go"),
-        (1e308, 0.0, 1e200, "go"),
-    ],
-)
-def test_little_is_left_only_where_the_interval_is_narrow(
-    half: float, gap: float, noise: float, level: str
-) -> None:
-    subject, found = made_up(Space({"x": Float(0, 1)}), 30)
-    values = sorted(row.value or 0.0 for row in subject.rows)
-    assert values[15] - values[0] == pytest.approx(2.0, abs=0.5)
-    best = Answer(found.recommended.params, -1.0, -1 - half, -1 + half)
-    said = verdict(subject, replace(found, recommended=best, gap=gap, noise=Noise(noise, 0.4)))
-    assert said.level == level
-    assert ("hardly worth it" in said.headline) == (level == "done")
-    if level == "go":
-        assert said.headline == "The model is not yet sure."
-        assert f"from {number(best.low, digits=3)} to {number(best.high, digits=3)}" in said.reason
+def test_what_is_left_is_compared_with_the_noise() -> None:
+    words = "What is left is less than the noise of a single trial (±0.3)."
+    assert words in judged(0.05, 0.2, noise=0.3)[0].reason
+    assert "less than the noise" not in judged(0.05, 0.4, noise=0.3)[0].reason
+    exact = judged(0.01, 0.01, half=0.3, noise=0.0)[0]
+    assert exact.headline == "The model is not yet sure."
+    assert "noise" not in exact.reason
 
 
 def test_one_value_that_is_ten_times_too_large(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ name = "digits"
 direction = "maximize"
 evaluations = 7
 seed = 3
+noise = 0
 storage = "postgresql+psycopg://me@host/db"
 sampler = "lattice"
 stale_after = 5
@@ -46,6 +47,7 @@ sets = 6
     assert (file.name, file.direction, file.evaluations, file.seed) == ("digits", "maximize", 7, 3)
     assert file.storage == "postgresql+psycopg://me@host/db"
     assert (file.sampler, file.stale_after, file.settings) == ("lattice", 5.0, {"sets": 6})
+    assert file.noise == 0
     assert file.folder == tmp_path
     assert isinstance(file.objective, Command)
     assert file.objective.timeout == 60
@@ -67,6 +69,7 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
         0,
         "jes-peak",
     )
+    assert file.noise is None
     assert file.objective == Function("mine", "f")
     assert load(write(tmp_path, SPACE)).objective is None
 
@@ -97,6 +100,11 @@ COMMAND = "[objective]\ncommand = "
         ("[study]\nevaluation = 9" + SPACE, "unknown key 'evaluation'.*mean 'evaluations'"),
         ("[study]\ndirection = 'up'" + SPACE, "direction must be 'minimize' or 'maximize'"),
         ("[study]\nseed = -1" + SPACE, "seed must be an int of at least 0"),
+        ("[study]\nnoise = -1" + SPACE, "noise must be the standard deviation .*, not -1"),
+        ("[study]\nnoise = nan" + SPACE, "noise must be the standard deviation .*, not nan"),
+        ("[study]\nnoise = inf" + SPACE, "noise must be the standard deviation .*, not inf"),
+        ("[study]\nnoise = true" + SPACE, "noise must be the standard deviation .*, not True"),
+        ("[study]\nnoise = '0'" + SPACE, "noise must be the standard deviation .*, not '0'"),
         ("[study]\nstale_after = 0" + SPACE, "stale_after must be finite seconds above 0"),
         ("[study]\nstale_after = inf" + SPACE, "stale_after must be finite seconds above 0"),
         (

@@ -27,6 +27,7 @@ from optpair.studies import lifecycle, storage
 from optpair.studies.config import StudyError, load
 from optpair.studies.lifecycle import BEAT, Watch, forget
 from optpair.studies.objective import Outcome
+from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_storage, open_study
 from optpair.studies.worker import Stop, beating, look, record
 from shell_cases import shell
@@ -266,6 +267,7 @@ def test_what_cannot_be_told(
     [
         ({"maximize": "minimize"}, "another direction maximize"),
         ({"[-1, 1]": "[-1, 2]"}, "with another [space]"),
+        ({"= 4": "= 4\nnoise = 0"}, "with another noise, inferred and not 0; restore"),
         ({"lattice": "sobool"}, "acquisition must be one of"),
         ({"[objective]": "[objectives]"}, "unknown key 'objectives'"),
         ({"lattice": "jes", "[space]": "[settings]\nset = 3\n[space]"}, "unknown key 'set'"),
@@ -283,6 +285,20 @@ def test_another_study_or_a_mistake_is_refused(
     result = CliRunner().invoke(app, ["run", str(path)])
     assert result.exit_code == 1
     assert message in result.stderr
+
+
+def test_a_study_keeps_its_noise(tmp_path: Path) -> None:
+    path = write(tmp_path, **{"= 4": "= 4\nnoise = 0"})
+    assert shown("run", path)["counts"] == {"told": 4}
+    assert make_sampler(load(path))._noise == 0.0
+    for line, here in {"noise = 0.5": "0.5", "": "inferred"}.items():
+        write(tmp_path, **{"= 4": f"= 5\n{line}"})
+        for command in ("run", "ask", "recommend"):
+            result = CliRunner().invoke(app, [command, str(path)])
+            assert result.exit_code == 1
+            assert f"another noise, 0 and not {here}; restore that" in result.stderr
+    write(tmp_path, **{"= 4": "= 5\nnoise = 0.0"})
+    assert shown("run", path)["counts"] == {"told": 5}
 
 
 def test_without_optuna_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

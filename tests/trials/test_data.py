@@ -39,6 +39,26 @@ def test_everything_is_to_be_maximised_and_nan_is_what_was_not_measured(history:
     assert (data.told, data.outcomes) == (3, 3)
 
 
+def test_noise_that_is_known_of_all_trials_gives_way_to_a_trials_own() -> None:
+    outcomes = {"loss": Objective(noise=0), "gain": Objective("maximize", 3.0), "size": Objective()}
+    history = History(Problem(SPACE, outcomes))
+    history.tell(point(0), {"loss": 1.0, "gain": 2.0, "size": 3.0})
+    history.tell(point(1), {"loss": 1.0, "gain": 2.0}, noise_var={"loss": 0.5, "gain": 0.0})
+    np.testing.assert_array_equal(
+        history.data().noise_var, [[0.0, 9.0, np.nan], [0.5, 0.0, np.nan]]
+    )
+    assert history[0].outcomes["gain"].noise_var is None  # nobody has said it of this trial
+
+
+def test_values_are_exact_where_none_has_noise_and_none_contradicts_another() -> None:
+    X, y = np.array([[0.1], [0.2], [0.2]]), np.array([1.0, 2.0, 2.0])
+    assert Measured(X, y, np.zeros(3)).exact
+    assert not Measured(X, y, np.array([0.0, np.nan, 0.0])).exact
+    assert not Measured(X, y, np.array([0.0, 0.0, 1e-9])).exact
+    assert not Measured(X, np.array([1.0, 2.0, 2.1]), np.zeros(3)).exact
+    assert not Measured(X[:0], y[:0], y[:0]).exact
+
+
 def test_rows_are_the_points_of_the_trials(history: History) -> None:
     data = history.data()
     np.testing.assert_array_equal(data.X, [SPACE.encode(point(i)) for i in (1, 3, 4)])

@@ -14,7 +14,7 @@ import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
-from optpair.engine.model import Memory, Model, mean_at
+from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at
 from optpair.engine.step import PATHS, SEARCH, Engine, Info
 from optpair.problem.defaults import ACQUISITION
 from optpair.shapes import Float
@@ -24,6 +24,7 @@ from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
 MOST_POINTS = 2**14  # at which effects are measured
+LARGEST = float(np.finfo(np.float64).max)
 
 
 class Answer(NamedTuple):
@@ -31,6 +32,8 @@ class Answer(NamedTuple):
 
     x: Float[np.ndarray, " D"]
     worth: Estimate
+    observed: bool = False
+    """Whether it is the best observed point, whose value is exact."""
 
 
 class Pairs(NamedTuple):
@@ -41,6 +44,7 @@ class Pairs(NamedTuple):
     f: Float[np.ndarray, " L"]
     next_gain: float
     gap: float
+    gap_interval: tuple[float, float]
 
 
 class Noise(NamedTuple):
@@ -80,13 +84,30 @@ class Answers:
 
     @engine_work
     def recommend(self) -> Answer:
-        """The best predicted point."""
+        """The best predicted point.
+
+        Where values are exact, the best of them, unless the whole interval of the best predicted
+        point is above it.
+        """
         x = self.best_point
-        return Answer(x, self.model.objective.estimate(x[None]).row(0))
+        predicted = Answer(x, self.model.objective.estimate(x[None]).row(0))
+        if not self.data.exact:
+            return predicted
+        _, observed = self._best_observed
+        return predicted if predicted.worth.low > observed.worth.mean else observed
+
+    @property
+    def _best_observed(self) -> tuple[int, Answer]:
+        """The best of exact values: its row, and the point with that value."""
+        X, y, _ = self.data.outcome(0)
+        row = int(np.argmax(y))
+        return row, Answer(X[row], Estimate(y[row], np.zeros(()), y[row], y[row]), observed=True)
 
     @engine_work
     def tried(self) -> tuple[int, Answer]:
         """The observation with the best predicted value: its row, and what is believed there."""
+        if self.data.exact:
+            return self._best_observed
         estimate = self.model.objective.estimate(self.data.X)
         means = self.model.objective.moments(self.data.X)[0].mean(0)
         row = int(np.argmax(means))
@@ -97,14 +118,16 @@ class Answers:
         """Optimal pairs, and what is still unknown about the optimum."""
         engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
         sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
-        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, entry)
+        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
+        assert sampled.paths is not None
         scaling, best = model.objective.scaling, self.recommend()
-        mean = float(scaling.restore(model.objective.posterior_mean(best.x)))
         f = scaling.restore(sampled.optima.best.reshape(-1))
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
-        gap = max(float(np.mean(f / 2 - mean / 2)) * 2, 0.0)  # halves cannot overflow
-        return Pairs(best, x, f, max(gain, 0.0), gap)
+        here = best.worth.mean
+        if not best.observed:
+            here = scaling.restore(sampled.paths[0].at(best.x[None]).reshape(-1))
+        return Pairs(best, x, f, max(gain, 0.0), *still_to_win(f, here))
 
     @engine_work
     def predict(self, X: Float[np.ndarray, "q D"]) -> Estimate:
@@ -114,6 +137,8 @@ class Answers:
     @engine_work
     def noise(self) -> Noise:
         """The noise of a value near the optimum, where the scaling compresses nothing."""
+        if self.data.exact:
+            return Noise(0.0, 0.0)
         objective = self.model.objective
         variance = float(np.mean(objective.posterior.noise))
         spread = float(np.var(objective.scaling.standardise(self.data.outcome(0).y)))
@@ -157,6 +182,20 @@ class Answers:
             model=replace(model, success=self.model.success),
             data=then,
         )
+
+
+def still_to_win(
+    f: Float[np.ndarray, " L"], here: Float[np.ndarray, "*L"]
+) -> tuple[float, tuple[float, float]]:
+    """The gap, f* less the value of the same path at the recommendation: mean, and 95 % interval.
+
+    No path is above its own maximum: what is below zero was lost on the climb. Where a few paths
+    make up most of the mean, the interval reaches up to that.
+    """
+    halves = np.clip(f / 2 - here / 2, 0.0, LARGEST / 2)  # which cannot overflow
+    low, high = np.quantile(halves, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    mean = float(np.mean(halves))
+    return 2 * mean, (2 * float(low), 2 * max(float(high), mean))
 
 
 def variance_shares(

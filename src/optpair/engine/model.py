@@ -50,10 +50,6 @@ class OutcomeModel:
         means, variance = of.moments(X)
         return means.mean(1), variance
 
-    def posterior_mean(self, x: Float[np.ndarray, " D"]) -> float:
-        """The mean over the sets of a step at one point, standardised."""
-        return float(mean_at(self.posterior, x[None])[0])
-
     def estimate(self, X: Float[np.ndarray, "q D"]) -> Estimate:
         """What the sets say of the values at X, in raw units, to be maximised."""
         return restored(*self.moments(X), self.scaling)

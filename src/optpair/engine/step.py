@@ -44,6 +44,7 @@ from optpair.trials.transform import Scaling
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
 EXPLOIT = 0.1
+REPEATED = 1e-5  # of the cube: so close to an exact value, or closer, another one teaches nothing
 SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
 
@@ -67,7 +68,7 @@ class Info:
 
 
 class Sampled(NamedTuple):
-    """Posteriors with pending points in them, and the paths and optima that were needed."""
+    """Posteriors with pending points in them, and the paths and optima that were drawn."""
 
     posteriors: tuple[Posterior, ...]
     paths: tuple[Paths, ...] | None = None
@@ -130,13 +131,15 @@ class Engine:
         if exploit:
             with info.stage("maximise"):
                 x = self.best(stream.child(SEARCH), model)
-            if not among(x, data.pending, SAME_OPTIMUM):
+            if not (among(x, data.pending, SAME_OPTIMUM) or among(x, _known(data), REPEATED)):
                 info.kind = "exploit"
                 return x, memory, info
         info.kind = "acquire"
         sampled = self.sample(stream.child(PATHS), model, data, info, self.acquisition)
         with info.stage("maximise"):
-            x, info.value = self.choose(stream.child(SEARCH), sampled, model, self.acquisition)
+            x, info.value = self.choose(
+                stream.child(SEARCH), sampled, model, data, self.acquisition
+            )
         return x, memory, info
 
     def update(self, stream: Stream, memory: Memory, data: Data, info: Info) -> Memory:
@@ -229,7 +232,7 @@ class Engine:
                     zip(model.posteriors, paths, strict=True)
                 )
             )
-        return Sampled(posteriors, paths if "paths" in entry.needs else None, optima)
+        return Sampled(posteriors, paths, optima)
 
     def _paths(self, stream: Stream, posterior: Posterior) -> Paths:
         """As many in all, where fewer sets are used than there are."""
@@ -248,10 +251,15 @@ class Engine:
         return self.goal.optima(paths, self.region, screening, anchors, self.steps)
 
     def choose(
-        self, stream: Stream, sampled: Sampled, model: Model, entry: Entry
+        self, stream: Stream, sampled: Sampled, model: Model, data: Data, entry: Entry
     ) -> tuple[Float[np.ndarray, " D"], float]:
-        """Build an acquisition function and maximise it."""
+        """Build an acquisition function and maximise it; no exact value is asked for again.
+
+        Where the maximum is at one of those, the best point that was screened and is not known
+        takes its place, if there is one.
+        """
         posteriors, paths, optima = sampled
+        paths = paths if "paths" in entry.needs else None
         points = self._points(stream.child(1), posteriors[0], optima=optima is not None)
         context = Context(posteriors, self.cube, points, stream.child(0), paths, optima)
         plain = entry.build(context)
@@ -263,8 +271,15 @@ class Engine:
         values = acquisition.screened
         if values is None:
             values = acquisition.rough.screen(points)
-        starts = self.settings.starts
-        return maximise(acquisition, self.region, points, values, starts=starts, steps=self.steps)
+        starts, known = self.settings.starts, _known(data)
+        x, value = maximise(
+            acquisition, self.region, points, values, starts=starts, steps=self.steps
+        )
+        if among(x, known, REPEATED):
+            ranked = points[np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")]
+            other = next((point for point in ranked if not among(point, known, REPEATED)), x)
+            x, value = other, float(acquisition.values(other[None])[0])
+        return x, value
 
     def best(self, stream: Stream, model: Model) -> Float[np.ndarray, " D"]:
         """The argmax of the averaged posterior mean, where trials are likely to succeed."""
@@ -293,7 +308,9 @@ class Engine:
         the design without failures: workers that do not see each other's points differ as well.
         """
         if len(data.failed) == 0:
-            return np.asarray(self._filling(stream, DESIGN_POINTS)[asked % DESIGN_POINTS])
+            points = np.roll(self._filling(stream, DESIGN_POINTS), -asked, axis=0)
+            known = _known(data)
+            return next((x for x in points if not among(x, known)), points[0])
         order, own = self._own_points(stream, asked)
         seen = np.concatenate([data.X, data.pending, data.failed])
         few = _unseen(order[:own], seen)
@@ -350,6 +367,12 @@ def _fantasised(
     for i, x in enumerate(pending):
         grown = grown.append(x, values[:, :, i] + noise * white[i])
     return grown
+
+
+def _known(data: Data) -> Float[np.ndarray, "k D"]:
+    """The points whose exact values are known or on their way; none where values are noisy."""
+    rows = np.concatenate([data.X, data.pending])
+    return rows if data.exact else rows[:0]
 
 
 def _unseen(

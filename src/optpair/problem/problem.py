@@ -30,9 +30,9 @@ class Problem:
         object.__setattr__(self, "outcomes", dict(self.outcomes))
 
     @classmethod
-    def single(cls, space: Space, direction: Direction) -> Problem:
+    def single(cls, space: Space, direction: Direction, noise: float | None = None) -> Problem:
         """A problem with one objective."""
-        return cls(space, {VALUE: Objective(direction)})
+        return cls(space, {VALUE: Objective(direction, noise)})
 
     @property
     def names(self) -> tuple[str, ...]:

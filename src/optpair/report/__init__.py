@@ -40,6 +40,7 @@ def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
         },
         "left_out": dict(subject.left_out),
         "gap": found.gap,
+        "gap_interval": list(found.gap_interval),
         "next_gain": found.next_gain,
         "noise_std": found.noise.std,
         "noise_share": found.noise.share,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ MOMENTS = {300: 12, 600: 6, 10**9: 4}
 class Answer:
     """A point, and what is believed of its noiseless value: the mean, and 95 % of the belief."""
 
-    params: Mapping[str, Any]
+    params: dict[str, Any]
     mean: float
     low: float
     high: float
@@ -62,6 +62,7 @@ class Findings:
     worth: np.ndarray
     next_gain: float
     gap: float
+    gap_interval: tuple[float, float]  # 95 %
     noise: Noise
     moments: list[Moment]
     slices: list[Slice]
@@ -95,14 +96,19 @@ def gather(subject: Subject) -> Findings | None:
     best = int(np.argmax(now.outcome(0).y))
     mean, _, low, high = (float(part[best]) for part in predicted)
     shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
+    recommended = _answer(pairs, model, sign)
+    if pairs.best.observed:  # to the last digit
+        seen = {n: v for n, v in told[best].params.items() if n in recommended.params}
+        recommended = replace(recommended, params=recommended.params | seen)
     return Findings(
-        recommended=_answer(pairs, model, sign),
+        recommended=recommended,
         observed=told[best],
-        expected=Answer(told[best].params, mean, low, high),
+        expected=Answer(dict(told[best].params), mean, low, high),
         stars=[model.decode(point) for point in pairs.x],
         worth=sign * pairs.f,
         next_gain=pairs.next_gain,
         gap=pairs.gap,
+        gap_interval=pairs.gap_interval,
         noise=answers.noise(),
         moments=[
             *_past(subject, model, answers),

@@ -167,8 +167,9 @@ def _json(params: Any) -> str:
 def _tiles(found: Findings, told: int) -> Markup:
     share = found.noise.share
     noise = "" if share is None or told < 3 else f", {percent(share)} of the variance of the values"
+    most = number(found.gap_interval[1], digits=2)
     tiles = (
-        ("gap", "still to be won", found.gap, "expected, over the recommendation"),
+        ("gap", "still to be won", found.gap, f"over the recommendation; at most {most} (95 %)"),
         ("gain", "the next trial teaches", found.next_gain, "nats about the optimum"),
         ("noise", "noise of one value", found.noise.std, f"standard deviation{noise}"),
     )

@@ -12,8 +12,9 @@ from optpair.report.findings import Findings
 from optpair.report.markup import Markup, el
 from optpair.report.subject import OUT, Subject
 
-LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the rest is
-WIDE = 0.1  # of the way from the median value to the best: half an interval that says little
+LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the expected rest is
+SMALL = 0.1  # share of what was won that the rest is at most, where little is left;
+WIDE = 0.1  # and that half of the recommendation's interval is at most
 TEACHES_NOTHING = 0.01  # nats
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -111,9 +112,11 @@ def nothing(subject: Subject) -> Verdict:
 
 
 def verdict(subject: Subject, found: Findings) -> Verdict:
-    """Weigh what is still to be won against what was won over the median trial.
+    """Weigh what is still to be won against what was won, from the first design on.
 
-    That little is left is said only where the interval of the recommendation is narrow.
+    That going on is hardly worth it is said only where both are small beside what was won: the
+    upper end of the gap's 95 % interval, and the interval of the recommendation. Where the gap is
+    expected to be small, or is at most small, and one of the two is not, the model is not sure.
     """
     assert subject.model is not None
     values, initial = [row.value for row in subject.told], subject.model.initial
@@ -124,49 +127,60 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
             f"{count(len(values), 'value')} cannot tell signal from noise yet; the model is used "
             f"from {initial} on.",
         )
-    gap, gain, noise = (number(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
-    won = abs(float(np.median(np.array(values, dtype=float))) - found.recommended.mean)
-    share = 0.0 if found.gap == 0 else found.gap / won if won > 0 else math.inf
-    better = "lower" if subject.objective.direction == "minimize" else "higher"
-    if found.gap == 0:
-        reason = "The optimum is not expected to be better than the recommendation"
-    else:
-        reason = f"The optimum is expected to be {gap} {better} than the recommendation"
-    if 0 < share < 1:
-        reason += f", {percent(share)} of what the search has won over its median trial"
-    reason += f"; the best next trial would teach {gain} nats about it."
-    if 0 < found.gap < found.noise.std and gap != noise:
-        reason += f" That is less than the noise of a single trial (±{noise})."
-    if share < LITTLE:
-        if _unsure(subject, found):
-            return Verdict("go", "The model is not yet sure.", _why_unsure(found))
+    gap, most, won = found.gap, found.gap_interval[1], _won(subject, found)
+    small, narrow = most <= SMALL * won, _width(found) <= WIDE * won
+    reason = _still_to_win(subject, found, won)
+    if small and narrow:
         return Verdict("done", "Going on is hardly worth it.", reason)
+    if small or gap <= LITTLE * won:
+        unsure = reason if narrow else f"{reason} {_why_unsure(found)}"
+        return Verdict("go", "The model is not yet sure.", unsure)
     if found.next_gain < TEACHES_NOTHING:
         reason += " At this rate it would take many more trials."
         return Verdict("little", "Something is left, but hard to get.", reason)
-    if share < MUCH:
+    if gap < MUCH * won:
         return Verdict("little", "A little is left to be won.", reason)
     return Verdict("go", "Going on is worth it.", reason)
 
 
-def _unsure(subject: Subject, found: Findings) -> bool:
-    """Whether the recommendation's interval is too wide to say that little is left.
+def _won(subject: Subject, found: Findings) -> float:
+    """How much better the recommendation is than the median of the first design, if it is.
 
-    Half of it is then more than a tenth of the way from the median value to the best; and more
-    than the noise, unless the optimum seems to be no better at all.
+    The design fills the space; later trials gather around the optimum, and would be a baseline
+    that rises with the search.
     """
-    values = np.array([row.value for row in subject.told], dtype=float)
-    best = np.min(values) if subject.objective.direction == "minimize" else np.max(values)
-    spread = abs(float(best / 2 - np.median(values) / 2)) * 2  # halves cannot overflow
-    half = found.recommended.high / 2 - found.recommended.low / 2
-    return 0 < WIDE * spread < half and (half > found.noise.std or found.gap == 0)
+    assert subject.model is not None
+    middle = float(np.median([row.value for row in subject.told[: subject.model.initial]]))
+    return max(2 * subject.sign * (found.recommended.mean / 2 - middle / 2), 0.0)
+
+
+def _width(found: Findings) -> float:
+    """Half of the recommendation's interval."""
+    return found.recommended.high / 2 - found.recommended.low / 2
+
+
+def _still_to_win(subject: Subject, found: Findings, won: float) -> str:
+    gap, most, gain, noise = (
+        number(v, digits=2)
+        for v in (found.gap, found.gap_interval[1], found.next_gain, found.noise.std)
+    )
+    better = "lower" if subject.objective.direction == "minimize" else "higher"
+    said = f"The optimum is about {gap} {better} than the recommendation, at most {most} (95 %)"
+    if found.gap_interval[1] == 0:
+        said = "The optimum is not better than the recommendation, as far as the model can see"
+    said += f"; the recommendation is {number(won, digits=2)} {better} than the first trials. "
+    said += f"The best next trial would teach {gain} nats about the optimum."
+    if 0 < found.gap_interval[1] < found.noise.std:
+        said += f" What is left is less than the noise of a single trial (±{noise})."
+    return said
 
 
 def _why_unsure(found: Findings) -> str:
-    best, noise = found.recommended, number(found.noise.std, digits=2)
+    best, std = found.recommended, found.noise.std
     low, high = (number(end, digits=3) for end in (best.low, best.high))
+    noise = f", with a noise of ±{number(std, digits=2)} for a single trial" if std > 0 else ""
     return (
-        f"The value at the recommended point may be anywhere from {low} to {high} (95 % interval), "
-        f"with a noise of ±{noise} for a single trial. More trials will narrow it down; a value "
-        "that looks wrong is best repeated or corrected first."
+        f"The value at the recommended point may be anywhere from {low} to {high} (95 %){noise}. "
+        "More trials will narrow it down; a value that looks wrong is best repeated or corrected "
+        "first."
     )

@@ -22,6 +22,7 @@ from optuna.distributions import (
 )
 
 from optpair.problem.defaults import ACQUISITION, WHOLE
+from optpair.problem.outcomes import MOST_NOISE
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
@@ -29,6 +30,7 @@ DEEPEST = 20  # levels of tables and arrays in a file
 LARGEST_INT = 1024  # bits
 FOREVER = 1e9  # seconds, 30 years: systems cannot wait for much longer
 SECONDS = f"finite seconds above 0, at most {FOREVER:g}"
+DEVIATION = f"the standard deviation of a value's noise, from 0 (exact) to {MOST_NOISE:g}"
 OPTION = re.compile(r"--?[^\W\d][^={}]*$")
 NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")  # what argparse takes for a number
 
@@ -62,6 +64,7 @@ class StudyFile:
     direction: Literal["minimize", "maximize"]
     evaluations: int
     seed: int
+    noise: float | None
     storage: str
     sampler: str
     stale_after: float
@@ -178,6 +181,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         ),
         evaluations=study.take("evaluations", "an int of at least 1", _is_count, 50),
         seed=study.take("seed", "an int of at least 0", lambda v: _is_count(v) or v == 0, 0),
+        noise=study.take("noise", DEVIATION, _is_deviation),
         storage=_storage(study.take("storage", "a URL", _is_text, f"{SQLITE}{path.stem}.db"), path),
         sampler=study.take("sampler", "a name, like 'jes' or 'lattice'", _is_text, ACQUISITION),
         stale_after=float(study.take("stale_after", SECONDS, _is_seconds, 60.0)),
@@ -323,6 +327,11 @@ def _is_finite(value: object) -> bool:
 
 def _is_positive(value: object) -> bool:
     return _is_finite(value) and not isinstance(value, bool) and value > 0  # type: ignore[operator]
+
+
+def _is_deviation(value: object) -> bool:
+    number = _is_finite(value) and not isinstance(value, bool)
+    return number and 0 <= value <= MOST_NOISE  # type: ignore[operator]
 
 
 def _is_seconds(value: object) -> bool:

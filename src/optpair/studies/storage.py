@@ -23,7 +23,9 @@ from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 
 from optpair.studies.config import StudyError, StudyFile
 
-SPACE = "optpair:space"
+SPACE, NOISE = "optpair:space", "optpair:noise"
+"""What a study is kept with: attributes that another file of the same name must agree with."""
+
 BUSY = 60  # seconds that a worker waits for another's write to an SQLite file
 TRIES = 7
 LONGEST = 30.0  # seconds between two tries
@@ -153,12 +155,18 @@ def _check_same(file: StudyFile, study: Study, make: bool) -> None:
     if directions != [file.direction]:
         raise _differs(file, f"direction {', '.join(directions)}")
     space = {name: json.loads(distribution_to_json(d)) for name, d in file.space.items()}
-    stored = retry(lambda: study.user_attrs).get(SPACE)
-    if stored is None:
-        if make:
+    stored = retry(lambda: study.user_attrs)
+    if SPACE not in stored:
+        if make:  # the space last: who finds it finds all
+            retry(lambda: study.set_user_attr(NOISE, file.noise))
             retry(lambda: study.set_user_attr(SPACE, space))
-    elif stored != space:
-        raise _differs(file, f"[space] {json.dumps(stored)}")
+        return
+    if stored[SPACE] != space:
+        raise _differs(file, f"[space] {json.dumps(stored[SPACE])}")
+    if stored.get(NOISE) != file.noise:
+        both = (stored.get(NOISE), file.noise)
+        there, here = ("inferred" if noise is None else f"{noise:g}" for noise in both)
+        raise _differs(file, f"noise, {there} and not {here}")
 
 
 def _differs(file: StudyFile, what: str) -> StudyError:

@@ -24,6 +24,14 @@ class Measured(NamedTuple):
     y: Float[np.ndarray, " n"]
     noise_var: Float[np.ndarray, " n"]
 
+    @property
+    def exact(self) -> bool:
+        """Whether all values are known without noise, and no two at one point differ."""
+        if len(self.y) == 0 or np.any(self.noise_var != 0):  # NaN too
+            return False
+        values = np.column_stack([self.X, self.y])
+        return len(np.unique(self.X, axis=0)) == len(np.unique(values, axis=0))
+
 
 @dataclass(frozen=True)
 class Data:
@@ -33,7 +41,7 @@ class Data:
     Y: Float[np.ndarray, "n O"]
     """NaN where an outcome was not measured."""
     noise_var: Float[np.ndarray, "n O"]
-    """NaN where the noise is unknown."""
+    """A trial's own or, where it has none, that of all trials; NaN where the noise is unknown."""
     pending: Float[np.ndarray, "p D"]
     failed: Float[np.ndarray, "m D"]
 
@@ -59,7 +67,8 @@ class Data:
                 found = trial.outcomes.get(name)
                 if found is not None:
                     Y[row, column] = outcome.sign * found.value
-                    noise_var[row, column] = np.nan if found.noise_var is None else found.noise_var
+                    own = outcome.noise_var if found.noise_var is None else found.noise_var
+                    noise_var[row, column] = np.nan if own is None else own
         return cls(stack("told"), Y, noise_var, stack("pending"), stack("failed"))
 
     def __repr__(self) -> str:
@@ -83,6 +92,11 @@ class Data:
         y = self.Y[:, column]
         there = ~np.isnan(y)
         return Measured(self.X[there], y[there], self.noise_var[there, column])
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values of every outcome are exact."""
+        return all(self.outcome(column).exact for column in range(self.outcomes))
 
     def first(self, count: int) -> Data:
         """After the first `count` told trials, with nothing pending or failed."""

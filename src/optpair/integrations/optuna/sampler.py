@@ -148,7 +148,7 @@ class JESSampler(BaseSampler):
     others are sampled independently, and that is said once. Trials that are running, in this
     process or another, are pending points; enqueued ones too. A trial that failed lowers the
     chance of success around it; one whose worker died teaches nothing. A pruned trial counts with
-    the last value it reported, and not at all where it reported none. The variance of a value's
+    the last value it reported, and not at all where it reported none. The variance of one value's
     noise, where it is known, is the trial's user attribute `NOISE_VAR`.
 
     A study has one objective. Threads may share a sampler; processes make their own.
@@ -160,6 +160,8 @@ class JESSampler(BaseSampler):
         search_space: the distributions, where they are known beforehand: the first trials then
             fill the space, instead of being sampled independently.
         independent_sampler: for what is not modelled; at random by default.
+        noise: as in `optpair.Optimizer`: `noise=0` where values are exact. Trials with `NOISE_VAR`
+            have their own.
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
@@ -171,6 +173,7 @@ class JESSampler(BaseSampler):
         seed: int | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
         independent_sampler: BaseSampler | None = None,
+        noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
@@ -178,6 +181,7 @@ class JESSampler(BaseSampler):
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given_space = None if search_space is None else dict(search_space)
         self._independent = independent_sampler
+        self._noise = Objective(noise=noise).noise
         self._options: dict[str, Any] = {
             "acquisition": acquisition,
             "hyperparameters": hyperparameters,
@@ -209,7 +213,7 @@ class JESSampler(BaseSampler):
         return bracket_of(study)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_seed", "_given_space", "_independent", "_options")
+        kept = ("_seed", "_given_space", "_independent", "_noise", "_options")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -311,7 +315,7 @@ class JESSampler(BaseSampler):
                 initial, choices = own.session.engine.initial, own.domain.choices
                 model = report.Model(own.domain.space, initial, answers, choices, single)
             rows = tuple(_reported(t, own) for t in study.get_trials(deepcopy=False))
-            objective = Objective(_direction(study))
+            objective = Objective(_direction(study), self._noise)
             heading = study.study_name if name is None else name
             left_out = self._left_out(study)
             return report.write(report.Subject(heading, objective, rows, model, left_out), path)
@@ -367,7 +371,7 @@ class JESSampler(BaseSampler):
         model = self._models.get(bracket)
         if model is None or model.domain.distributions != distributions:
             domain = Domain(distributions)
-            problem = Problem.single(domain.space, _direction(study))
+            problem = Problem.single(domain.space, _direction(study), self._noise)
             session = Session(problem, seed=self._seed, **self._options)
             model = self._models[bracket] = _StudyModel(domain, session)
         new = model.read(study)

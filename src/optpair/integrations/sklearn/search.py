@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -30,6 +30,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.sklearn.folds import noise_of_means
 from optpair.optimizer import Belief, Optimizer, Recommendation
 from optpair.problem.defaults import ACQUISITION, LARGEST
+from optpair.problem.outcomes import check_noise
 from optpair.problem.space import Categorical, Parameter, Space
 from optpair.trials.trial import Trial
 
@@ -39,8 +40,6 @@ Results = dict[str, Any]
 Evaluate = Callable[..., Results]
 Choices = Parameter | Sequence[Any]
 Point = Trial | Mapping[str, Any]
-
-NOISE = ("folds", "inferred")
 
 
 class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -65,7 +64,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     evaluations: trials, each of which is one cross-validation.
     batch: trials asked for at once. All their folds share `n_jobs`.
     noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
-        `optpair.integrations.folds` says; `"inferred"` leaves the noise to the model.
+        `optpair.integrations.sklearn.folds` says; None leaves the noise to the model; a number is
+        the standard deviation of a mean score's noise, 0 where the folds are all that matters.
     refit: of several metrics, the name of the one to search for.
     error_score: with NaN, a trial of which a fold fails is a failed trial: it has no value, and
         lowers the chance of success around it. A number is the score of a fold that fails; a trial
@@ -98,7 +98,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         *,
         evaluations: int = 30,
         batch: int = 1,
-        noise: str = "folds",
+        noise: Literal["folds"] | float | None = "folds",
         scoring: Any = None,
         n_jobs: int | None = None,
         refit: Any = True,
@@ -165,13 +165,13 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         """The search itself, called by `BaseSearchCV.fit`."""
         _check_count("evaluations", self.evaluations)
         _check_count("batch", self.batch)
-        if self.noise not in NOISE:
-            raise ValueError(f"noise must be one of {', '.join(NOISE)}, not {self.noise!r}")
+        known = _known_noise(self.noise)
         numbered_space = _NumberedSpace(self.space)
         optimizer = Optimizer(
             numbered_space.space,
             direction="maximize",
             seed=_seed(self.random_state),
+            noise=known,
             acquisition=self.acquisition,
             hyperparameters=self.hyperparameters,
             settings=self.settings,
@@ -187,7 +187,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             last = failure or last
             for point, row in zip(points, scores, strict=True):
                 _tell(optimizer, point, row)
-            if self.noise == "folds":
+            if isinstance(self.noise, str):  # by the folds
                 _revise(optimizer, rows, self.cv.ratio)
         if all(trial.value is None for trial in optimizer.trials):
             detail = "" if last is None else f"; of the last, {last}"
@@ -391,6 +391,16 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _known_noise(given: object) -> float | None:
+    """The standard deviation of a mean score's noise; None where folds or model are to say it."""
+    if isinstance(given, str) and given != "folds":
+        raise ValueError(
+            "noise must be 'folds', None, where the model is to infer it, or a standard deviation, "
+            f"not {given!r}"
+        )
+    return None if given is None or isinstance(given, str) else check_noise(given)
 
 
 def _check_count(name: str, value: object) -> None:
