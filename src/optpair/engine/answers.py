@@ -116,7 +116,8 @@ class Answers:
         """The noise of a value near the optimum, where the scaling compresses nothing."""
         objective = self.model.objective
         variance = float(np.mean(objective.posterior.noise))
-        spread = float(np.var(objective.scaling.standardise(self.data.outcome(0).y)))
+        measured = self.data.outcome(0)
+        spread = float(np.var(objective.scaling.standardise(measured.y[~measured.doubted])))
         std = float(np.sqrt(variance)) * objective.scaling.scale
         return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
 
