@@ -46,7 +46,7 @@ SHELLS = {"demo", "integrations", "studies", "cli"}
 INSIDE: dict[str, tuple[str, ...]] = {
     "problem": ("defaults", "layout", "parameters", "outcomes", "space", "problem"),
     "trials": ("estimate", "transform", "trial", "data", "history"),
-    "engine": ("settings", "budget", "model", "step", "answers", "session"),
+    "engine": ("settings", "budget", "doubt", "model", "step", "answers", "session"),
     "persistence": ("files", "documents"),
 }
 """Modules of a layer, left to right, where there is such an order."""

@@ -35,12 +35,31 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
+class Doubted:
+    """A trial whose value is more likely a slip than what the others predict there.
+
+    It counts for nothing until another trial at the same point agrees; `revise` corrects it.
+    """
+
+    trial: Trial
+    expected: float
+
+    def __str__(self) -> str:
+        value, expected = self.trial.value, self.expected
+        return (
+            f"trial {self.trial.id}: {value:.5g} is far from the {expected:.5g} that the others "
+            "predict there; it does not count until a repeat agrees"
+        )
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The best predicted point, and how sure that prediction is.
 
     `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
-    told trial with the best value: under noise, often only the luckiest one. `left_out` are
-    parameters that trials have and the model has not, each with the reason.
+    told trial with the best value: under noise, often only the luckiest one. `doubted` are trials
+    whose values look like slips, and `left_out` are parameters that trials have and the model has
+    not, each with the reason.
 
     Where all values are exact (`noise=0`), a prediction has to beat the best of them: unless the
     whole interval of the best predicted point is better, the best observed trial is recommended,
@@ -52,24 +71,34 @@ class Recommendation:
     std: float
     interval: tuple[float, float]
     observed: Trial
+    doubted: tuple[Doubted, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, answer: Answer, problem: Problem, decode: Decode, observed: Trial
+        cls,
+        answer: Answer,
+        answers: Answers,
+        problem: Problem,
+        decode: Decode,
+        told: Sequence[Trial],
     ) -> Recommendation:
-        """The engine's answer in the user's units."""
-        mean, std, low, high = (float(v) for v in answer.worth.times(problem.objective.sign))
-        params = dict(decode(answer.x))
+        """The engine's answer in the user's units; `told` are the trials of the rows."""
+        sign = problem.objective.sign
+        mean, std, low, high = (float(v) for v in answer.worth.times(sign))
+        params, observed = dict(decode(answer.x)), told[answers.best_row]
+        doubts = answers.doubts().items()
+        doubted = tuple(Doubted(told[row], sign * expected) for row, expected in doubts)
         if answer.observed:  # to the last digit
             params |= {name: v for name, v in observed.params.items() if name in params}
-        return cls(params, mean, std, (low, high), observed)
+        return cls(params, mean, std, (low, high), observed, doubted)
 
     def __str__(self) -> str:
         low, high = self.interval
         best = self.observed
         from optpair.report import left_out  # late: a search may end without a page
 
+        doubted = "".join(f"\ndoubted        {one}" for one in self.doubted)
         missing = "".join(f"\nleft out       {line}" for line in left_out(self.left_out))
         worth = f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
         if self.std == 0:
@@ -78,7 +107,7 @@ class Recommendation:
             f"recommended    {_listed(self.params)}\n"
             f"{worth}\n"
             f"best observed  {best.value:.5g} in trial {best.id}: {_listed(best.params)}"
-            f"{missing}"
+            f"{doubted}{missing}"
         )
 
     def __repr__(self) -> str:
@@ -116,7 +145,14 @@ class Belief:
     recommendation: Recommendation
 
     @classmethod
-    def of(cls, pairs: Pairs, problem: Problem, decode: Decode, observed: Trial) -> Belief:
+    def of(
+        cls,
+        pairs: Pairs,
+        answers: Answers,
+        problem: Problem,
+        decode: Decode,
+        told: Sequence[Trial],
+    ) -> Belief:
         """The engine's optimal pairs in the user's units."""
         return cls(
             params=tuple(decode(x) for x in pairs.x),
@@ -124,7 +160,7 @@ class Belief:
             next_gain=pairs.next_gain,
             gap=pairs.gap,
             gap_interval=pairs.gap_interval,
-            recommendation=Recommendation.of(pairs.best, problem, decode, observed),
+            recommendation=Recommendation.of(pairs.best, answers, problem, decode, told),
         )
 
     def __str__(self) -> str:
@@ -345,18 +381,19 @@ class Optimizer:
 
         With `tried`, the best predicted of the told trials: a promise that was put to the test.
         """
-        answers = self._answers()
+        answers, told = self._answers(), self._told()
         if not tried:
-            return self._recommendation(answers.recommend(), self.space.decode)
+            answer = answers.recommend()
+            return Recommendation.of(answer, answers, self.problem, self.space.decode, told)
         row, answer = answers.tried()
-        told = [trial for trial in self._history if trial.state == "told"]
-        return self._recommendation(answer, lambda x: told[row].params)
+        return Recommendation.of(answer, answers, self.problem, lambda x: told[row].params, told)
 
     @_locked
     def belief(self) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
-        pairs = self._answers().belief()
-        return Belief.of(pairs, self.problem, self.space.decode, self._best())
+        answers = self._answers()
+        pairs = answers.belief()
+        return Belief.of(pairs, answers, self.problem, self.space.decode, self._told())
 
     @_locked
     def predict(self, params: Sequence[Mapping[str, Any]]) -> Prediction:
@@ -422,13 +459,9 @@ class Optimizer:
             raise ValueError(f"no trial has a value yet{extra}; tell at least one value first")
         return self._session.answers(self._history.data())
 
-    def _recommendation(self, answer: Answer, decode: Decode) -> Recommendation:
-        return Recommendation.of(answer, self.problem, decode, self._best())
-
-    def _best(self) -> Trial:
-        observed = self._history.best_observed()
-        assert observed is not None
-        return observed
+    def _told(self) -> list[Trial]:
+        """The trials of the rows of data."""
+        return [trial for trial in self._history if trial.state == "told"]
 
     def __reduce__(self) -> tuple[Callable[..., Optimizer], tuple[dict[str, Any]]]:
         with self._lock.now:

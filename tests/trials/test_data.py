@@ -95,7 +95,8 @@ def test_nothing_at_all_has_shapes_too() -> None:
 
 def measured(n: int) -> Measured:
     X = np.linspace(0, 1, n)[:, None]
-    return Measured(X, X[:, 0], np.where(X[:, 0] < 0.5, np.nan, X[:, 0]))
+    noise_var = np.where(X[:, 0] < 0.5, np.nan, X[:, 0])
+    return Measured(X, X[:, 0], noise_var, X[:, 0] > 0.9)
 
 
 @pytest.mark.parametrize("n", [1, MOST_ROWS, MOST_ROWS + 1, 2000])

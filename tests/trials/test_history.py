@@ -287,9 +287,6 @@ def test_the_engine_maximises() -> None:
         low.tell(point(i), value)
         high.tell(point(i), -value)
     assert low.data().Y.tolist() == high.data().Y.tolist() == [[-3.0], [-1.0], [-2.0]]
-    assert low.best_observed() == low[1]
-    assert high.best_observed() == high[1]
-    assert History(Problem.single(SPACE, "minimize")).best_observed() is None
 
 
 def test_a_revised_trial_is_as_if_told_so_at_first(history: History) -> None:

@@ -23,6 +23,7 @@ from optpair.threads import engine_work
 from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
+CAUTION = 0.5  # standard deviations by which a recommendation is discounted
 MOST_POINTS = 2**14  # at which effects are measured
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -79,8 +80,16 @@ class Answers:
 
     @cached_property
     def best_point(self) -> Float[np.ndarray, " D"]:
-        """The argmax of the averaged posterior mean."""
-        return engine_work(self.engine.best)(self.stream.child(SEARCH), self.model)
+        """The argmax of the averaged posterior mean, or a told point that is the safer bet.
+
+        The best of these few by m − `CAUTION`·√s, with the moments of all sets together: early on
+        a model is often wrong where nobody has looked, and later the two hardly differ.
+        """
+        x = engine_work(self.engine.best)(self.stream.child(SEARCH), self.model)
+        points = np.concatenate([x[None], self.data.X])
+        means, variance = engine_work(self.model.objective.moments)(points)
+        spread = np.sqrt(variance.mean(0) + means.var(0))
+        return points[int(np.argmax(means.mean(0) - CAUTION * spread))]
 
     @engine_work
     def recommend(self) -> Answer:
@@ -97,10 +106,24 @@ class Answers:
         return predicted if predicted.worth.low > observed.worth.mean else observed
 
     @property
+    def best_row(self) -> int:
+        """The row of the best observed value, perhaps the luckiest, that nobody doubts."""
+        measured = self.data.outcome(0)
+        return int(np.argmax(np.where(measured.doubted, -np.inf, measured.y)))
+
+    @engine_work
+    def doubts(self) -> dict[int, float]:
+        """The rows of doubted values, each with the value that the others predict there."""
+        measured = self.data.outcome(0)
+        rows = np.flatnonzero(measured.doubted)
+        expected = self.model.objective.estimate(measured.X[rows]).mean
+        return dict(zip(rows.tolist(), expected.tolist(), strict=True))
+
+    @property
     def _best_observed(self) -> tuple[int, Answer]:
         """The best of exact values: its row, and the point with that value."""
-        X, y, _ = self.data.outcome(0)
-        row = int(np.argmax(y))
+        X, y, *_ = self.data.outcome(0)
+        row = self.best_row
         return row, Answer(X[row], Estimate(y[row], np.zeros(()), y[row], y[row]), observed=True)
 
     @engine_work
@@ -141,7 +164,8 @@ class Answers:
             return Noise(0.0, 0.0)
         objective = self.model.objective
         variance = float(np.mean(objective.posterior.noise))
-        spread = float(np.var(objective.scaling.standardise(self.data.outcome(0).y)))
+        measured = self.data.outcome(0)
+        spread = float(np.var(objective.scaling.standardise(measured.y[~measured.doubted])))
         std = float(np.sqrt(variance)) * objective.scaling.scale
         return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
 

@@ -72,7 +72,7 @@ class Session:
     @engine_work
     def answers(self, data: Data) -> Answers:
         """The model of an answer: hyperparameters are averaged over more sets than in an ask."""
-        stream = self.stream(ANSWER, data.told)
+        stream, data = self.stream(ANSWER, data.told), self.engine.judge(data, Info())
         memory = self.engine.update(stream.child(HYPER), self.memory, data, Info())
         model = self.engine.condition(memory, data, Info(), wider=stream.child(WIDER))
         return Answers(self.engine, stream, memory, model, data)

@@ -54,6 +54,9 @@ class Settings:
     """Steps of a climb. None means 10 in one dimension, 4 more in each other, and 24 at most."""
     warp: bool = True
     """Whether values far below the median are compressed (see `optpair.trials.transform`)."""
+    doubt: bool = True
+    """Whether values far above what the other trials predict are doubted, and asked for again (see
+    `optpair.engine.doubt`)."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 
@@ -66,8 +69,9 @@ class Settings:
                 object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
-        if not isinstance(self.warp, bool):
-            raise TypeError(f"warp must be True or False, not {self.warp!r}")
+        for name in ("warp", "doubt"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.prior, Prior):
             raise TypeError(f"prior must be a Prior, not {self.prior!r}")
 

@@ -25,6 +25,7 @@ from optpair.cube.cube import Cube, among
 from optpair.cube.halton import halton
 from optpair.cube.region import Region
 from optpair.engine import budget
+from optpair.engine.doubt import doubted
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
 from optpair.engine.settings import Settings
 from optpair.gp import paths as gp_paths
@@ -39,7 +40,7 @@ from optpair.optima.single import Best
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data, Measured, thinned
-from optpair.trials.transform import Scaling
+from optpair.trials.transform import MOST_NOISE, Scaling
 
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
@@ -53,7 +54,7 @@ COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for eac
 class Info:
     """How a step was made: what it was for, how it went, and where the time was spent."""
 
-    kind: Literal["design", "exploit", "acquire"] = "design"
+    kind: Literal["design", "confirm", "exploit", "acquire"] = "design"
     value: float | None = None  # of the acquisition function (in nats for JES)
     mixing: Mixing | None = None
     jitter: float = 0.0  # the largest relative jitter that a factorisation needed
@@ -125,6 +126,11 @@ class Engine:
             return self.acquisition(design, self.cube, asked), memory, info
         if data.told < self.initial:
             return self.design(design, data, asked), memory, info
+        data = self.judge(data, info)
+        again = _unconfirmed(data)
+        if again is not None:
+            info.kind = "confirm"
+            return again, memory, info
         exploit = stream.child(COIN).draw().uniform() < self.exploit
         memory = self.update(stream.child(HYPER), memory, data, info)
         model = self.condition(memory, data, info)
@@ -141,6 +147,18 @@ class Engine:
                 stream.child(SEARCH), sampled, model, data, self.acquisition
             )
         return x, memory, info
+
+    def judge(self, data: Data, info: Info) -> Data:
+        """The data with the values marked that are more likely slips."""
+        settings = self.settings
+        if not (settings.doubt and self.inference.standardises):
+            return data
+        with info.stage("doubt"):
+            for column in range(data.outcomes):
+                measured = data.outcome(column)
+                found = doubted(measured, self.process, settings.warp, settings.most_rows)
+                data = data.doubting(column, found)
+        return data
 
     def update(self, stream: Stream, memory: Memory, data: Data, info: Info) -> Memory:
         """Bring each outcome's hyperparameters, and the scaling they belong to, up to date."""
@@ -159,7 +177,7 @@ class Engine:
             return before
         scaling = Scaling()
         if inference.standardises and n:
-            scaling = Scaling.of(measured.y, self.settings.warp)
+            scaling = Scaling.of(measured.y[~measured.doubted], self.settings.warp)
         state = None
         if before is not None:
             ratio = before.scaling.scale / scaling.scale
@@ -345,12 +363,23 @@ class Engine:
         else:
             known = self.inference.hyperparameters({}, self.process)
             floor *= float(np.max(known.outputscale))
-        y = scaling.standardise(measured.y)
+        y = np.where(measured.doubted, 0.0, scaling.standardise(measured.y))
+        noise_var = np.where(measured.doubted, MOST_NOISE, noise_var)
         return Sample(measured.X, y, np.maximum(noise_var, floor))
 
     def _thinned(self, measured: Measured, scaling: Scaling) -> Sample:
         """What hyperparameters are inferred from."""
         return self._standardised(thinned(measured, self.settings.most_rows), scaling)
+
+
+def _unconfirmed(data: Data) -> Float[np.ndarray, " D"] | None:
+    """The point of a doubted value that nobody has looked at again, the best first."""
+    rows = np.flatnonzero(data.doubted[:, 0])
+    for row in rows[np.argsort(-data.Y[rows, 0], kind="stable")]:
+        others = np.delete(data.X, row, axis=0)
+        if not among(data.X[row], np.concatenate([others, data.pending, data.failed])):
+            return data.X[row]
+    return None
 
 
 def _fantasised(

@@ -69,6 +69,7 @@ class Findings:
     first: Mapping[str, float]  # shares of variance, by parameter; empty where all is flat
     total: Mapping[str, float]
     predicted: Estimate  # of the told trials
+    doubted: list[tuple[Row, float]]  # trials whose values look like slips, and what is expected
 
 
 def gather(subject: Subject) -> Findings | None:
@@ -93,7 +94,7 @@ def gather(subject: Subject) -> Findings | None:
         )
         for i, (name, grid) in enumerate(zip(model.space, grids, strict=True))
     ]
-    best = int(np.argmax(now.outcome(0).y))
+    best = answers.best_row
     mean, _, low, high = (float(part[best]) for part in predicted)
     shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
     recommended = _answer(pairs, model, sign)
@@ -118,6 +119,7 @@ def gather(subject: Subject) -> Findings | None:
         first=shares[0] if shares else {},
         total=shares[1] if shares else {},
         predicted=Estimate(*(part[: len(now.X)] for part in predicted)),
+        doubted=[(told[row], sign * expected) for row, expected in answers.doubts().items()],
     )
 
 

@@ -130,6 +130,8 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     gap, most, won = found.gap, found.gap_interval[1], _won(subject, found)
     small, narrow = most <= SMALL * won, _width(found) <= WIDE * won
     reason = _still_to_win(subject, found, won)
+    if found.doubted and small:
+        return Verdict("go", "A value is in doubt.", f"{reason} {doubts(found)[0]}")
     if small and narrow:
         return Verdict("done", "Going on is hardly worth it.", reason)
     if small or gap <= LITTLE * won:
@@ -141,6 +143,15 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     if gap < MUCH * won:
         return Verdict("little", "A little is left to be won.", reason)
     return Verdict("go", "Going on is worth it.", reason)
+
+
+def doubts(found: Findings) -> list[str]:
+    """A sentence on each trial that looks like a slip."""
+    return [
+        f"Trial {row.number}: {number(row.value or 0.0)} is far from the {number(expected)} that "
+        "the others predict there; it does not count until a repeat agrees."
+        for row, expected in found.doubted
+    ]
 
 
 def _won(subject: Subject, found: Findings) -> float:

@@ -192,6 +192,7 @@ def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
             "value": found.observed.value,
             "params": dict(found.observed.params),
         },
+        "doubted": [{"trial": d.trial.id, "expected": d.expected} for d in found.doubted],
         "left_out": dict(found.left_out),
         "text": str(found),
     }

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from optpair.problem.problem import Problem
-from optpair.shapes import Float
+from optpair.shapes import Bool, Float
 from optpair.trials.trial import Trial
 
 
@@ -23,6 +23,8 @@ class Measured(NamedTuple):
     X: Float[np.ndarray, "n D"]
     y: Float[np.ndarray, " n"]
     noise_var: Float[np.ndarray, " n"]
+    doubted: Bool[np.ndarray, " n"]
+    """Values that are taken for slips, and say nothing."""
 
     @property
     def exact(self) -> bool:
@@ -44,6 +46,8 @@ class Data:
     """A trial's own or, where it has none, that of all trials; NaN where the noise is unknown."""
     pending: Float[np.ndarray, "p D"]
     failed: Float[np.ndarray, "m D"]
+    doubted: Bool[np.ndarray, "n O"]
+    """Values that are taken for slips; nobody has judged them at first."""
 
     @classmethod
     def of(
@@ -69,7 +73,8 @@ class Data:
                     Y[row, column] = outcome.sign * found.value
                     own = outcome.noise_var if found.noise_var is None else found.noise_var
                     noise_var[row, column] = np.nan if own is None else own
-        return cls(stack("told"), Y, noise_var, stack("pending"), stack("failed"))
+        known = np.zeros(shape, dtype=bool)
+        return cls(stack("told"), Y, noise_var, stack("pending"), stack("failed"), known)
 
     def __repr__(self) -> str:
         return (
@@ -91,7 +96,15 @@ class Data:
         """The rows of one outcome that were measured."""
         y = self.Y[:, column]
         there = ~np.isnan(y)
-        return Measured(self.X[there], y[there], self.noise_var[there, column])
+        return Measured(
+            self.X[there], y[there], self.noise_var[there, column], self.doubted[there, column]
+        )
+
+    def doubting(self, column: int, found: Bool[np.ndarray, " k"]) -> Data:
+        """The same, where some of the measured values of an outcome are taken for slips."""
+        doubted = self.doubted.copy()
+        doubted[~np.isnan(self.Y[:, column]), column] = found
+        return replace(self, doubted=doubted)
 
     @property
     def exact(self) -> bool:
@@ -107,6 +120,7 @@ class Data:
             noise_var=self.noise_var[:count],
             pending=self.pending[:0],
             failed=self.failed[:0],
+            doubted=self.doubted[:count],
         )
 
 

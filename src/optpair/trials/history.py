@@ -174,12 +174,6 @@ class History:
             )
         return known
 
-    def best_observed(self) -> Trial | None:
-        """The told trial with the best, perhaps luckiest, value of the only outcome."""
-        told = [trial for trial in self if trial.value is not None]
-        sign = self.problem.objective.sign
-        return max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
-
     def data(self) -> Data:
         """The arrays that the engine sees, in the order of the trials' ids."""
         entries = self._now()

@@ -109,11 +109,6 @@ class _StudyModel:
         known = (self.trials[number] for number in sorted(self.trials))
         return [trial for trial in known if trial is not None and trial.state == "told"]
 
-    def best_observed(self) -> Trial:
-        """The trial with the best, perhaps luckiest, value."""
-        sign = self.problem.objective.sign
-        return max(self.told(), key=lambda trial: sign * float(trial.value or 0.0))
-
     def data(self, study: Study, but: int = -1) -> Data:
         """The arrays that the engine sees; trial `but` is the one that is asked for."""
         ended = (self.trials[number] for number in sorted(self.trials))
@@ -285,16 +280,18 @@ class JESSampler(BaseSampler):
         """The best predicted point of the modelled parameters, with its 95 % interval."""
         with self._lock:
             model, decode = self._answering(study)
-            answer, best = model.answers(study).recommend(), model.best_observed()
-            found = Recommendation.of(answer, model.problem, decode, best)
+            answers = model.answers(study)
+            answer, told = answers.recommend(), model.told()
+            found = Recommendation.of(answer, answers, model.problem, decode, told)
             return replace(found, left_out=self._left_out(study))
 
     def belief(self, study: Study) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         with self._lock:
             model, decode = self._answering(study)
-            pairs, best = model.answers(study).belief(), model.best_observed()
-            found = Belief.of(pairs, model.problem, decode, best)
+            answers = model.answers(study)
+            pairs, told = answers.belief(), model.told()
+            found = Belief.of(pairs, answers, model.problem, decode, told)
             named = replace(found.recommendation, left_out=self._left_out(study))
             return replace(found, recommendation=named)
 
