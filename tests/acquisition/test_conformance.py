@@ -17,14 +17,17 @@ from optpair.acquisition import (
     Context,
     ei,
     gibbon,
+    ids,
     jes,
     jes_peak,
     kg,
     logei,
     mean,
     mes,
+    mes_noisy,
     names,
     nei,
+    opes,
     pes,
     pi,
     rmes,
@@ -47,7 +50,7 @@ POINTS = np.concatenate([RANDOM, X, STARS.star[0], CORNERS])
 
 ONE_SET = {"ts"}
 DRAWN = {"nei", "lognei"}  # whose draws at the data are others where there are more data
-SUMS = {"jes-exact", "rmes", "es"}  # of many terms, which leave round-off
+SUMS = {"jes-exact", "rmes", "mes-noisy", "es"}  # of many terms, which leave round-off
 NOISE = 0.2
 OTHERS = np.random.default_rng(8).uniform(0.01, 0.99, (20, D))  # not those that are screened
 
@@ -93,6 +96,9 @@ def by_function(name: str, c: Context) -> Acquisition:
         "mes-paths": lambda: mes(posterior, _above_data(posterior, STARS.best)),
         "gibbon": lambda: gibbon(posterior, STARS),
         "rmes": lambda: rmes(posterior, STARS),
+        "mes-noisy": lambda: mes_noisy(posterior, STARS),
+        "opes": lambda: opes(posterior, STARS),
+        "ids": lambda: ids(posterior, STARS),
         "pes": lambda: pes(posterior, STARS),
         "ei": lambda: ei(posterior),
         "logei": lambda: logei(posterior),
@@ -204,7 +210,7 @@ def test_the_order_of_sets_does_not_matter(name: str) -> None:
 
 def test_several_sets_are_the_mean_over_sets(name: str) -> None:
     """One at a time. What is drawn by its place, or looks at all sets first, does not split."""
-    if name in ONE_SET or name in ("es", "kg"):
+    if name in ONE_SET or name in ("es", "kg", "ids"):
         pytest.skip("what it draws or looks at depends on all sets")
     each, got = np.array([built(name, order=(m,))(RANDOM) for m in range(M)]), built(name)(RANDOM)
     if REGISTRY[name].scale == "log improvement":

@@ -8,10 +8,12 @@ controls, which need no model, and functions of your own.
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
 from optpair.acquisition.ei import ei, logei, nei
 from optpair.acquisition.es import es
+from optpair.acquisition.ids import ids
 from optpair.acquisition.jes import jes, jes_peak
 from optpair.acquisition.kg import kg
 from optpair.acquisition.mean import mean
-from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, rmes
+from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, mes_noisy, rmes
+from optpair.acquisition.opes import opes
 from optpair.acquisition.pes import pes
 from optpair.acquisition.pi import pi
 from optpair.acquisition.registry import CONTROLS, REGISTRY, Entry, entry_of, names, register
@@ -37,14 +39,17 @@ __all__ = [
     "fit_success",
     "gibbon",
     "gumbel_maxima",
+    "ids",
     "jes",
     "jes_peak",
     "kg",
     "logei",
     "mean",
     "mes",
+    "mes_noisy",
     "names",
     "nei",
+    "opes",
     "pes",
     "pi",
     "register",
