@@ -16,6 +16,7 @@ from optpair.acquisition import (
     Acquisition,
     Context,
     ei,
+    fitbo,
     gibbon,
     ids,
     jes,
@@ -50,7 +51,7 @@ POINTS = np.concatenate([RANDOM, X, STARS.star[0], CORNERS])
 
 ONE_SET = {"ts"}
 DRAWN = {"nei", "lognei"}  # whose draws at the data are others where there are more data
-SUMS = {"jes-exact", "rmes", "mes-noisy", "es"}  # of many terms, which leave round-off
+SUMS = {"jes-exact", "rmes", "mes-noisy", "fitbo", "es"}  # of many terms, which leave round-off
 NOISE = 0.2
 OTHERS = np.random.default_rng(8).uniform(0.01, 0.99, (20, D))  # not those that are screened
 
@@ -98,6 +99,7 @@ def by_function(name: str, c: Context) -> Acquisition:
         "rmes": lambda: rmes(posterior, STARS),
         "mes-noisy": lambda: mes_noisy(posterior, STARS),
         "opes": lambda: opes(posterior, STARS),
+        "fitbo": lambda: fitbo(posterior, STARS),
         "ids": lambda: ids(posterior, STARS),
         "pes": lambda: pes(posterior, STARS),
         "ei": lambda: ei(posterior),
@@ -210,7 +212,7 @@ def test_the_order_of_sets_does_not_matter(name: str) -> None:
 
 def test_several_sets_are_the_mean_over_sets(name: str) -> None:
     """One at a time. What is drawn by its place, or looks at all sets first, does not split."""
-    if name in ONE_SET or name in ("es", "kg", "ids"):
+    if name in ONE_SET or name in ("es", "kg", "ids", "fitbo"):
         pytest.skip("what it draws or looks at depends on all sets")
     each, got = np.array([built(name, order=(m,))(RANDOM) for m in range(M)]), built(name)(RANDOM)
     if REGISTRY[name].scale == "log improvement":
@@ -254,6 +256,8 @@ def test_slopes_are_those_of_the_values(name: str) -> None:
 
 def test_two_looks_are_one_with_half_the_noise(name: str) -> None:
     """Two values of noise σ² at one point say what their mean with `noise_var` σ²/2 says."""
+    if name == "fitbo":
+        pytest.skip("it looks at √(f* − y), which is not linear in y")
     i = int(np.argmin(Y))
     points, unknown = np.concatenate([X[i : i + 1], OTHERS]), np.full(N + 1, np.nan)
     known = np.where(np.arange(N) == i, NOISE / 2, np.nan)

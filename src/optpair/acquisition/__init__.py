@@ -8,6 +8,7 @@ controls, which need no model, and functions of your own.
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
 from optpair.acquisition.ei import ei, logei, nei
 from optpair.acquisition.es import es
+from optpair.acquisition.fitbo import fitbo
 from optpair.acquisition.ids import ids
 from optpair.acquisition.jes import jes, jes_peak
 from optpair.acquisition.kg import kg
@@ -37,6 +38,7 @@ __all__ = [
     "entry_of",
     "es",
     "fit_success",
+    "fitbo",
     "gibbon",
     "gumbel_maxima",
     "ids",

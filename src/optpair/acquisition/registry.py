@@ -22,6 +22,7 @@ from optpair.acquisition.base import Acquisition, Context, Values
 from optpair.acquisition.ei import build as build_ei
 from optpair.acquisition.ei import build_noisy as build_nei
 from optpair.acquisition.es import build as build_es
+from optpair.acquisition.fitbo import build as build_fitbo
 from optpair.acquisition.ids import build as build_ids
 from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.jes import build_peak as build_jes_peak
@@ -106,6 +107,9 @@ _BUILT_IN = {
         build_pes,
         "Predictive Entropy Search: the maximiser alone, by expectation propagation",
         OPTIMA,
+    ),
+    "fitbo": Entry(
+        build_fitbo, "FITBO: the mixture over f* of a model that f* bounds, by moments", OPTIMA
     ),
     "ids": Entry(
         build_ids, "information-directed sampling: the gain of jes per squared regret", OPTIMA
