@@ -5,6 +5,7 @@
 controls, which need no model, and functions of your own.
 """
 
+from optpair.acquisition.aegis import aegis
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
 from optpair.acquisition.ei import ei, logei, nei
 from optpair.acquisition.es import es
@@ -34,6 +35,7 @@ __all__ = [
     "Values",
     "Weight",
     "Weighted",
+    "aegis",
     "ei",
     "entry_of",
     "es",

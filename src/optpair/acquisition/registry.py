@@ -18,6 +18,7 @@ from typing import get_args
 import numpy as np
 
 from optpair.acquisition import controls, own
+from optpair.acquisition.aegis import build as build_aegis
 from optpair.acquisition.base import Acquisition, Context, Values
 from optpair.acquisition.ei import build as build_ei
 from optpair.acquisition.ei import build_noisy as build_nei
@@ -145,6 +146,12 @@ _BUILT_IN = {
     ),
     "ts": Entry(
         build_ts, "Thompson sampling: one sample path", frozenset({"paths"}), scale="worth"
+    ),
+    "aegis": Entry(
+        build_aegis,
+        "the mean, a sample path, or a point of the Pareto set of mean and spread, by a coin",
+        frozenset({"paths"}),
+        scale="worth",
     ),
     "mean": Entry(build_mean, "the posterior mean: no exploration", scale="worth"),
 }
