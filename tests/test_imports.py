@@ -54,6 +54,9 @@ INSIDE: dict[str, tuple[str, ...]] = {
 SHARED = {"acquisition": {"base", "special", "weights"}}
 """What one idea per file may import of its own layer; the registry and `own` import all."""
 
+COMBINED = {"aegis": {"mean", "ts"}, "ids": {"jes", "mean"}, "opes": {"jes"}}
+"""Acquisition functions that are made of others, and of which."""
+
 PUBLIC = "(public names)"
 """What `import optpair` stands for."""
 
@@ -105,7 +108,7 @@ def inside(own: str, module: str, target: str) -> bool:
                 raise LookupError(f"optpair.{own}.{name} has no place; give it one in {__file__}")
         return order.index(target) < order.index(module)
     if own in SHARED and module not in ("registry", "own", "base", "weights", "special"):
-        return target in SHARED[own]
+        return target in SHARED[own] | COMBINED.get(module, set())
     return True
 
 

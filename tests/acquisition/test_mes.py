@@ -1,4 +1,4 @@
-"""Max-value Entropy Search: its three forms, and f* from the Gumbel approximation."""
+"""Max-value Entropy Search: its four forms, and f* from the Gumbel approximation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,17 @@ from cases import (
 )
 from scipy import integrate, optimize, special, stats
 
-from optpair.acquisition import REGISTRY, Context, gibbon, gumbel_maxima, jes, mes, pi, rmes
+from optpair.acquisition import (
+    REGISTRY,
+    Context,
+    gibbon,
+    gumbel_maxima,
+    jes,
+    mes,
+    mes_noisy,
+    pi,
+    rmes,
+)
 from optpair.acquisition.mes import MES, _draw, _gumbel, _quantiles, build
 from optpair.cube.cube import Cube
 from optpair.gp import Hyperparameters, Posterior
@@ -35,7 +45,7 @@ from optpair.streams import Stream
 RNG = source()
 STARS = Y.max() + RNG.uniform(0.1, 2.0, (M, P))
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])
-FORMS = (mes, gibbon, rmes)
+FORMS = (mes, gibbon, rmes, mes_noisy)
 
 
 def test_without_noise_it_is_the_entropy_that_truncation_takes() -> None:
@@ -66,6 +76,37 @@ def test_with_noise_it_is_the_entropy_of_y() -> None:
         entropy, _ = integrate.quad(surprise, *ends, limit=200, epsabs=1e-11)
         truth[i] = np.log(2 * np.pi * np.e * (s + noise)) / 2 - entropy
     np.testing.assert_allclose(rmes(posterior, np.array([[f]]))(Q[:3]), truth, rtol=1e-7)
+
+
+def test_divergence_of_y() -> None:
+    """∫ p(y | f ≤ f*) log (p(y | f ≤ f*)/p(y)), integrated; without noise it is −log Φ(β)."""
+    posterior = condition(one_set(1), X, Y)
+    noise, f = 0.3, STARS[1, 0] - 1.5
+    mean, variance = (v[0] for v in posterior.predict(Q[:3]))
+    truth = np.empty(3)
+    for i, (m, s) in enumerate(zip(mean, variance, strict=True)):
+
+        def term(y: float, m: float = m, s: float = s) -> float:
+            log = float(log_density(y, m, s, noise, f))
+            return np.exp(log) * (log - stats.norm.logpdf(y, m, np.sqrt(s + noise)))
+
+        ends = m - 9 * np.sqrt(s + noise), m + 9 * np.sqrt(s + noise)
+        truth[i], _ = integrate.quad(term, *ends, limit=200, epsabs=1e-11)
+    got = mes_noisy(posterior, np.array([[f]]))(Q[:3])
+    np.testing.assert_allclose(got, truth, rtol=1e-7)
+    beta = (f - mean) / np.sqrt(variance)
+    r = stats.norm.pdf(beta) / stats.norm.cdf(beta)
+    share = variance / (variance + noise)
+    other = rmes(posterior, np.array([[f]]))(Q[:3]) - 0.5 * share * beta * r
+    np.testing.assert_allclose(got, other, rtol=1e-9)
+    sure = condition(changed(one_set(1), noise=np.full(1, 1e-10)), X, Y)
+    mean, variance = (v[0] for v in sure.predict(Q[:9]))
+    np.testing.assert_allclose(
+        mes_noisy(sure, np.array([[f]]))(Q[:9]),
+        -stats.norm.logcdf((f - mean) / np.sqrt(variance)),
+        rtol=1e-3,
+        atol=1e-14,
+    )
 
 
 def test_moment_matched_closed_form() -> None:

@@ -144,7 +144,7 @@ def test_a_doubt_stands_on_the_page_and_is_no_green_light(tmp_path: Path) -> Non
     page = tmp_path / "page.html"
     verdict = optimizer.report(page)["verdict"]
     assert "Trial 9: 201.9 is far from the" in page.read_text(encoding="utf-8")
-    assert verdict["level"] == "go"
+    assert not verdict.startswith("Going on is hardly worth it")
 
 
 def test_without_doubt_it_is_believed() -> None:

@@ -57,7 +57,8 @@ def test_types(name: str, value: Any) -> None:
 
 def test_kernels_are_listed() -> None:
     with pytest.raises(
-        ValueError, match="kernel must be one of rbf, matern52, mixed, or a Kernel, not 'matern'"
+        ValueError,
+        match="kernel must be one of rbf, matern52, mixed, additive, or a Kernel, not 'matern'",
     ):
         Settings(kernel="matern")  # type: ignore[arg-type]
 

@@ -83,6 +83,7 @@ def made_up(space: Space, told: int) -> tuple[Subject, Findings]:
         first=shares,
         total=shares,
         predicted=_flat(told),
+        doubted=[],
     )
     return Subject("made up", Objective("minimize"), rows, model), found
 

@@ -5,13 +5,17 @@
 controls, which need no model, and functions of your own.
 """
 
+from optpair.acquisition.aegis import aegis
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
 from optpair.acquisition.ei import ei, logei, nei
 from optpair.acquisition.es import es
+from optpair.acquisition.fitbo import fitbo
+from optpair.acquisition.ids import ids
 from optpair.acquisition.jes import jes, jes_peak
 from optpair.acquisition.kg import kg
 from optpair.acquisition.mean import mean
-from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, rmes
+from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, mes_noisy, rmes
+from optpair.acquisition.opes import opes
 from optpair.acquisition.pes import pes
 from optpair.acquisition.pi import pi
 from optpair.acquisition.registry import CONTROLS, REGISTRY, Entry, entry_of, names, register
@@ -31,20 +35,25 @@ __all__ = [
     "Values",
     "Weight",
     "Weighted",
+    "aegis",
     "ei",
     "entry_of",
     "es",
     "fit_success",
+    "fitbo",
     "gibbon",
     "gumbel_maxima",
+    "ids",
     "jes",
     "jes_peak",
     "kg",
     "logei",
     "mean",
     "mes",
+    "mes_noisy",
     "names",
     "nei",
+    "opes",
     "pes",
     "pi",
     "register",

@@ -27,7 +27,7 @@ know to be a little off cannot then tear the mean away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,7 +74,8 @@ class JES(Acquisition):
         """With some of the pairs of each set: what they say differs little from point to point."""
         few = -(-self.f.shape[1] // RANKED)
         share = self.weights[:, :few] / np.sum(self.weights[:, :few])
-        return JES(self.conditioned.first(few), self.f[:, :few], share, self.exact)
+        first = self.conditioned.first(few)
+        return replace(self, conditioned=first, f=self.f[:, :few], weights=share)
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""

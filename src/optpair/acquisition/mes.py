@@ -5,10 +5,17 @@ For one set and one f*, with β = (f* − m(x)) / √s(x), what knowing f(x) ≤
     f(x), without noise:            −log Φ(β) + ½ β φ(β)/Φ(β)                              (M6)
     y, taken for a normal:          ½ log(1 + s (1 − v(β))/(s v(β) + σ²))                  (M7)
     y, by its exact density:        an integral, `truncation.exact_gain`                   (M8)
+    y, by divergence:               KL(p(y | f(x) ≤ f*) ‖ p(y)), `truncation.divergence`  (M8b)
 
 (M6) is the form of Wang and Jegelka (2017), called MES; (M7) is GIBBON's, (M8) rectified MES. (M6)
 is about f and (M7), (M8) about y: a form without noise is never given a variance with noise in it.
 (M7) ≤ (M8), and (M8) tends to (M6) as σ² → 0. Gains are averaged over f* and sets.
+
+(M8b) is the lower bound on information of Takeno et al. (2022): whatever density q(y | f*) is used,
+the mean of log q(y | f*)/p(y) over all (y, f*) is at most what y says about f*, which does not hold
+of a mean difference of entropies, (M8). q is here p(y | f(x) ≤ f*). Without noise that logarithm is
+−log Φ(β) whatever y is; with noise its mean is taken under q itself, the divergence. One by one the
+two forms differ by ½ s/(s + σ²) β φ(β)/Φ(β).
 
 f* are the maxima of sample paths or, as in Wang and Jegelka, draws from a Gumbel distribution. That
 has the quartiles of the maximum of many points whose values are taken for independent,
@@ -44,6 +51,8 @@ from optpair.acquisition.base import (
     incumbent,
 )
 from optpair.acquisition.special.truncation import (
+    divergence,
+    divergence_and_slopes,
     exact_gain,
     exact_gain_and_slopes,
     moment_matched_gain,
@@ -60,7 +69,7 @@ from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 
-Form = Literal["noiseless", "matched", "exact"]
+Form = Literal["noiseless", "matched", "exact", "divergence"]
 Maxima = Optima | Float[np.ndarray, "M P"]
 
 POINTS = 2560  # that the Gumbel approximation is fitted on, at most, beside the data
@@ -91,8 +100,10 @@ class MES(OfMoments):
             gain = noiseless_gain(beta)  # (M6)
         elif self.form == "matched":
             gain = moment_matched_gain(beta, s, noise)  # (M7)
-        else:
+        elif self.form == "exact":
             gain = exact_gain(beta, s / (s + noise))  # (M8)
+        else:
+            gain = divergence(beta, s / (s + noise))  # (M8b)
         return np.asarray(np.einsum("mpq,mp->q", gain, self.weights))
 
     def partials(
@@ -110,7 +121,8 @@ class MES(OfMoments):
         elif self.form == "matched":
             gain, by_beta, by_s, _ = moment_matched_gain_and_slopes(beta, s, noise)
         else:
-            gain, by_beta, by_share = exact_gain_and_slopes(beta, s / (s + noise))
+            of = exact_gain_and_slopes if self.form == "exact" else divergence_and_slopes
+            gain, by_beta, by_share = of(beta, s / (s + noise))
             by_s = by_share * noise / (s + noise) ** 2
         weights = self.weights[..., None]
         by_means = -weights * by_beta / root
@@ -249,7 +261,7 @@ def mes(posterior: Posterior, optima: Maxima) -> MES:
     """Max-value Entropy Search without noise: `mes(posterior, optima)(X)` in nats.
 
     `optima` are optimal pairs, of which f* is used, or values f* of shape (M, P), such as those of
-    `gumbel_maxima`. `gibbon` and `rmes` are its forms with noise.
+    `gumbel_maxima`. `gibbon`, `rmes` and `mes_noisy` are its forms with noise.
     """
     return _of(posterior, optima, "noiseless")
 
@@ -264,6 +276,12 @@ def gibbon(posterior: Posterior, optima: Maxima) -> MES:
 def rmes(posterior: Posterior, optima: Maxima) -> MES:
     """Max-value Entropy Search with noise, by the exact density: `rmes(posterior, optima)(X)`."""
     return _of(posterior, optima, "exact")
+
+
+@engine_work
+def mes_noisy(posterior: Posterior, optima: Maxima) -> MES:
+    """Max-value Entropy Search with noise, as a divergence: `mes_noisy(posterior, optima)(X)`."""
+    return _of(posterior, optima, "divergence")
 
 
 @engine_work

@@ -18,16 +18,20 @@ from typing import get_args
 import numpy as np
 
 from optpair.acquisition import controls, own
+from optpair.acquisition.aegis import build as build_aegis
 from optpair.acquisition.base import Acquisition, Context, Values
 from optpair.acquisition.ei import build as build_ei
 from optpair.acquisition.ei import build_noisy as build_nei
 from optpair.acquisition.es import build as build_es
+from optpair.acquisition.fitbo import build as build_fitbo
+from optpair.acquisition.ids import build as build_ids
 from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.jes import build_peak as build_jes_peak
 from optpair.acquisition.kg import build as build_kg
 from optpair.acquisition.mean import build as build_mean
 from optpair.acquisition.mes import build as build_mes
 from optpair.acquisition.mes import build_gumbel as build_mes_gumbel
+from optpair.acquisition.opes import build as build_opes
 from optpair.acquisition.pes import build as build_pes
 from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
@@ -90,10 +94,26 @@ _BUILT_IN = {
         "Max-value Entropy Search with noise by quadrature, f* from sample paths",
         OPTIMA,
     ),
+    "mes-noisy": Entry(
+        partial(build_mes, form="divergence"),
+        "Max-value Entropy Search with noise as a divergence, f* from sample paths",
+        OPTIMA,
+    ),
+    "opes": Entry(
+        build_opes,
+        "Output-space Predictive Entropy Search: f* bounds the data as well",
+        OPTIMA,
+    ),
     "pes": Entry(
         build_pes,
         "Predictive Entropy Search: the maximiser alone, by expectation propagation",
         OPTIMA,
+    ),
+    "fitbo": Entry(
+        build_fitbo, "FITBO: the mixture over f* of a model that f* bounds, by moments", OPTIMA
+    ),
+    "ids": Entry(
+        build_ids, "information-directed sampling: the gain of jes per squared regret", OPTIMA
     ),
     "es": Entry(build_es, "Entropy Search on representer points, by Monte Carlo"),
     "ei": Entry(
@@ -126,6 +146,12 @@ _BUILT_IN = {
     ),
     "ts": Entry(
         build_ts, "Thompson sampling: one sample path", frozenset({"paths"}), scale="worth"
+    ),
+    "aegis": Entry(
+        build_aegis,
+        "the mean, a sample path, or a point of the Pareto set of mean and spread, by a coin",
+        frozenset({"paths"}),
+        scale="worth",
     ),
     "mean": Entry(build_mean, "the posterior mean: no exploration", scale="worth"),
 }

@@ -147,7 +147,7 @@ class Answers:
         scaling, best = model.objective.scaling, self.recommend()
         f = scaling.restore(sampled.optima.best.reshape(-1))
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
-        here = best.worth.mean
+        here = np.full(f.shape, best.worth.mean)
         if not best.observed:
             here = scaling.restore(sampled.paths[0].at(best.x[None]).reshape(-1))
         return Pairs(best, x, f, max(gain, 0.0), *still_to_win(f, here))
@@ -209,7 +209,7 @@ class Answers:
 
 
 def still_to_win(
-    f: Float[np.ndarray, " L"], here: Float[np.ndarray, "*L"]
+    f: Float[np.ndarray, " L"], here: Float[np.ndarray, " L"]
 ) -> tuple[float, tuple[float, float]]:
     """The gap, f* less the value of the same path at the recommendation: mean, and 95 % interval.
 

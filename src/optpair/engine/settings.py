@@ -20,8 +20,8 @@ class Settings:
     """
 
     kernel: str | Kernel = field(default_factory=Matern52)
-    """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two; or
-    a `Kernel` of your own."""
+    """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two;
+    `additive` for many parameters whose effects about add up; or a `Kernel` of your own."""
     sets: int = 12
     """M, the hyperparameter sets averaged over."""
     pairs: int = 8

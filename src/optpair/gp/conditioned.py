@@ -7,7 +7,8 @@ With z the J functionals of one optimum and ζ what they are known to be,
 
 All optima of a set share its factor: with V = LLᵀ, one product gives L⁻¹cov(z, f(x)) for a whole
 block of points. J = 1 is JES, 1 + D knows that the slope at x* is zero, PES has 2D + 2 and
-conditions only in part, and a Pareto set has one functional for each of its R points.
+conditions only in part, and a Pareto set has one functional for each of its R points. J = 0 is
+OPES: what it knows is of f at the data alone, whose covariances with f(x) are in C⁻¹k(X, x).
 """
 
 from __future__ import annotations
@@ -160,11 +161,14 @@ class Conditioned:
     def at(self, X: Points, query: Query) -> ConditionedQuery:
         """The covariances of f(x) with z, and what they pull back."""
         jets = self.functionals.jets(self.posterior, X)
-        rows = jets[0].rows if len(jets) == 1 else np.concatenate([jet.rows for jet in jets], 2)
         M, P, rank, n = self.whitened.shape
         by_data = self.whitened.reshape(M, P * rank, n) @ query.A.mT
-        z = self.fold @ rows
-        z -= by_data.reshape(z.shape)
+        if jets:
+            rows = jets[0].rows if len(jets) == 1 else np.concatenate([jet.rows for jet in jets], 2)
+            z = self.fold @ rows
+            z -= by_data.reshape(z.shape)
+        else:
+            z = -by_data.reshape(M, P, rank, query.A.shape[1])
         return ConditionedQuery(self, query, jets, z)
 
 

@@ -158,6 +158,7 @@ class Table:
 
 
 Values = ArrayLike | Sequence[float] | Sequence[Sequence[float]]
+_SHARES = ("rough", "interactions")
 _LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "noise": -float(np.finfo(float).tiny)}
 
 
@@ -172,8 +173,9 @@ class Hyperparameters:
         outputscale: the variance of f, shape (M,).
         noise: the variance of the noise, shape (M,).
         mean: the mean of f, shape (M,).
-        own: the kernel's own, shape (M,) each: `rough`, from 0 to 1, is the share of Matérn-5/2 in
-            the kernel `mixed`.
+        own: the kernel's own, shape (M,) each. `rough`, from 0 to 1, is the share of Matérn-5/2 in
+            the kernel `mixed`; `interactions`, likewise, that of all parameters together in
+            `additive`.
 
     Raises:
         ValueError: if a shape is wrong, or a value is not finite or not positive where it must be.
@@ -208,8 +210,8 @@ class Hyperparameters:
         if value.ndim != axes or value.shape[0] != sets or value.size == 0:
             wanted = "(M, d)" if axes == 2 else f"(M,) = ({sets},)"
             raise ValueError(f"{name} must have shape {wanted}, not {value.shape}")
-        if name == "rough" and not np.all((value >= 0) & (value <= 1)):
-            raise ValueError(f"rough must be from 0 to 1, not {value.tolist()}")
+        if name in _SHARES and not np.all((value >= 0) & (value <= 1)):
+            raise ValueError(f"{name} must be from 0 to 1, not {value.tolist()}")
         if not np.all(np.isfinite(value)) or np.any(value <= _LOWEST.get(name, -np.inf)):
             kind = "finite and positive" if name in _LOWEST else "finite"
             kind += " (or zero)" if name == "noise" else ""

@@ -314,7 +314,7 @@ def condition(
         hypers: M sets of hyperparameters.
         X: points, (n, d).
         y: values to be maximised, (n,).
-        kernel: a name (`rbf`, `matern52`, `mixed`) or a `Kernel`.
+        kernel: a name (`rbf`, `matern52`, `mixed`, `additive`) or a `Kernel`.
         noise_var: (n,), replaces the sets' noise where it is finite.
 
     Examples:

@@ -11,6 +11,8 @@ from scipy import integrate, special
 
 from optpair.acquisition.special.normal import truncated_moments, truncated_moments_and_slope
 from optpair.acquisition.special.truncation import (
+    divergence,
+    divergence_and_slopes,
     exact_density,
     exact_gain,
     exact_gain_and_slopes,
@@ -69,6 +71,7 @@ def test_no_floating_point_warning_escapes():
         noiseless_gain_and_slope(beta)
         moment_matched_gain_and_slopes(beta, small[:, None], small[:, None, None])
         exact_gain_and_slopes(beta, rho2)
+        divergence_and_slopes(beta, rho2)
         exact_density(np.array([-1e3, -9.0, 0.0, 9.0, 1e3])[:, None, None], beta, rho2)
 
 
@@ -461,3 +464,59 @@ def test_noiseless_gain_is_finite_everywhere_and_of_any_shape() -> None:
     assert np.all(np.isfinite(value) & (value >= 0))
     assert np.all(np.isfinite(slope) & (slope <= 0))
     assert noiseless_gain(np.asarray(-9.0)).shape == ()
+
+
+# --- divergence ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beta", [-50.0, -6.0, -1.0, 0.0, 1.0, 3.0, 37.0])
+def test_divergence_by_quadrature_in_high_precision(beta: float) -> None:
+    """E[log Φ(a)] − log Φ(β), which is the gain of `true_gain` without ½ρ²βr."""
+    found = divergence(np.full(len(RHO2), beta), np.asarray(RHO2))
+    truth = []
+    with mp.workdps(20):
+        b = mp.mpf(beta)
+        r = mp.exp(-b * b / 2 - log_cdf(b)) / mp.sqrt(2 * mp.pi)
+        truth = [true_gain(b, mp.mpf(rho2)) - mp.mpf(rho2) * b * r / 2 for rho2 in RHO2]
+    np.testing.assert_allclose(found, np.array(truth, float), rtol=1e-12, atol=4e-13)
+
+
+def test_divergence_without_noise_is_the_surprise() -> None:
+    """−log Φ(β), approached at the rate √(1−ρ²); nothing is learnt from noise alone."""
+    beta = np.array([-20.0, -3.0, 0.0, 1.0, 3.0])
+    near = divergence(beta, np.asarray(1 - 1e-10))
+    np.testing.assert_allclose(near, -special.log_ndtr(beta), rtol=1e-4)
+    np.testing.assert_allclose(divergence(beta, np.asarray(0.0)), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("beta", "rho2"), [(-4.0, 0.95), (-1.0, 0.5), (1.0, 0.99), (2.0, 0.3)])
+def test_divergence_by_monte_carlo(beta: float, rho2: float) -> None:
+    f = truncated_samples(beta, 200_000, seed=4)
+    y = np.sqrt(rho2) * f + np.sqrt(1 - rho2) * np.random.default_rng(5).normal(size=len(f))
+    log_density = np.log(exact_density(y, np.asarray(beta), np.asarray(rho2)))
+    ratio = log_density + 0.5 * y * y + 0.5 * np.log(2 * np.pi)
+    error = ratio.std() / np.sqrt(len(y))
+    assert abs(ratio.mean() - float(divergence(np.asarray(beta), np.asarray(rho2)))) < 4 * error
+
+
+def test_divergence_derivatives_by_central_differences() -> None:
+    rng = np.random.default_rng(3)
+    beta, rho2 = rng.uniform(-12, 6, 300), rng.uniform(0.01, 0.999, 300)
+    value, by_beta, by_rho2 = divergence_and_slopes(beta, rho2)
+    np.testing.assert_array_equal(value, divergence(beta, rho2))
+    step = STEP * np.maximum(1, np.abs(beta))
+    central = (divergence(beta + step, rho2) - divergence(beta - step, rho2)) / (2 * step)
+    np.testing.assert_allclose(by_beta, central, rtol=1e-6, atol=1e-8)
+    step = STEP * (1 - rho2)
+    central = (divergence(beta, rho2 + step) - divergence(beta, rho2 - step)) / (2 * step)
+    np.testing.assert_allclose(by_rho2, central, rtol=1e-6, atol=1e-7)
+
+
+def test_divergence_is_finite_and_not_negative_anywhere(grid: tuple[np.ndarray, ...]) -> None:
+    beta, rho2, *_ = grid
+    value, by_beta, by_rho2 = divergence_and_slopes(beta, rho2)
+    for array in (value, by_beta, by_rho2):
+        assert np.all(np.isfinite(array))
+    assert np.min(value) >= -1e-14
+    assert np.all(by_beta <= 1e-12)
+    np.testing.assert_allclose(value[beta > 38], 0, atol=1e-15)

@@ -419,9 +419,11 @@ def test_pull_of_pairs_against_central_differences(kernel: Radial) -> None:
 
 def test_kernels_by_name() -> None:
     assert [as_kernel(name) for name in NAMES] == [gp.RBF(), gp.Matern52(), gp.Mixed()]
-    assert list(NAMED) == NAMES
+    assert list(NAMED) == [*NAMES, "additive"]
     assert as_kernel(OWN) is OWN
-    with pytest.raises(ValueError, match=r"rbf, matern52, mixed, or a Kernel, not 'cubic'"):
+    with pytest.raises(
+        ValueError, match=r"rbf, matern52, mixed, additive, or a Kernel, not 'cubic'"
+    ):
         as_kernel("cubic")
     with pytest.raises(TypeError, match=r"kernel must be one of rbf.*not 3"):
         as_kernel(3)

@@ -15,6 +15,7 @@ takes information away and the covariance of q stays positive definite and below
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -81,8 +82,8 @@ def propagate(
     sites do not depend on what it is batched with. Variances of V must be positive.
     """
     *shape, k = mean.shape
-    batch = _start(mean.reshape(-1, k), covariance.reshape(-1, k, k), active.reshape(-1, k))
-    size = batch.mean.shape[1]
+    size = math.prod(shape)
+    batch = _start(mean.reshape(size, k), covariance.reshape(size, k, k), active.reshape(size, k))
     left = np.arange(size)
     precision, shift = np.zeros((size, k)), np.zeros((size, k))
     change, count = np.full(size, np.inf), np.zeros(size, dtype=int)
@@ -127,7 +128,7 @@ def _sweep(batch: _Batch, damping: float) -> Float[np.ndarray, " B"]:
         _visit(batch, i, damping)
     moved = np.abs(batch.mean - mean) / np.sqrt(before)
     each = np.maximum(moved, np.abs(_variances(batch) / before - 1))
-    changed: Float[np.ndarray, " B"] = np.max(np.where(batch.active, each, 0.0), 0)
+    changed: Float[np.ndarray, " B"] = np.max(np.where(batch.active, each, 0.0), 0, initial=0.0)
     return changed
 
 

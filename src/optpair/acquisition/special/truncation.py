@@ -3,7 +3,8 @@
 f is standard normal, truncated above at β; y = ρ f + √(1−ρ²) ε has unit variance without the
 truncation, and ρ² = s/(s + σ²). The gain is the entropy, in nats, that the truncation takes from y:
 `moment_matched_gain` takes y for a normal with the right variance, a lower bound; `exact_gain`
-adds what is lost by that. `noiseless_gain` is that of f itself.
+adds what is lost by that. `noiseless_gain` is that of f itself. `divergence` is another measure of
+the same: how far the truncation moves the distribution of y.
 """
 
 from __future__ import annotations
@@ -166,6 +167,35 @@ def exact_gain_and_slopes(beta: Reals, rho2: Reals) -> tuple[Reals, Reals, Reals
         kl = _divergence(_frame(beta, inside, moments)).reshape(3, *beta.shape)
         by_rho2 = by_s - by_noise + np.where(inside == rho2, kl[2], 0.0)
         return np.asarray(gain + kl[0]), np.asarray(by_beta + kl[1]), np.asarray(by_rho2)
+
+
+def divergence(beta: Reals, rho2: Reals) -> Reals:
+    """KL(g ‖ N(0, 1)), from y without the truncation to y with it, in nats (M8b).
+
+        KL = KL(g ‖ N(E y, var y)) + ½ (−log(1 − t) − t) + ½ ρ² r²,    t = ρ² (1 − v)
+
+    as divergences add up where the normal between has g's moments. No term is negative. It is
+    `exact_gain` − ½ ρ² β r, and tends to −log Φ(β) as ρ² → 1. β and ρ² as there.
+    """
+    return divergence_and_slopes(beta, rho2)[0]
+
+
+def divergence_and_slopes(beta: Reals, rho2: Reals) -> tuple[Reals, Reals, Reals]:
+    """The divergence and its derivatives in β and ρ².
+
+    Those of the last two terms beside ½ −log(1 − t): ½ ρ² v′ − ρ² r (1 − v) and ½ (r² − (1 − v)).
+    """
+    beta, rho2 = np.broadcast_arrays(beta, rho2)
+    moments, v_slope = truncated_moments_and_slope(beta)
+    rest = np.asarray(1 - rho2)
+    matched, by_beta, by_s, by_noise = _matched_slopes(moments, v_slope, rho2, rest)
+    r, lost, inside = moments.hazard, moments.lost, _inside(rho2)
+    with np.errstate(over="ignore", under="ignore"):
+        kl = _divergence(_frame(beta, inside, moments)).reshape(3, *beta.shape)
+        value = kl[0] + np.maximum(matched - 0.5 * rho2 * lost, 0.0) + 0.5 * rho2 * r * r
+        by_beta = by_beta + kl[1] + rho2 * (0.5 * v_slope - r * lost)
+        by_rho2 = by_s - by_noise + np.where(inside == rho2, kl[2], 0.0) + 0.5 * (r * r - lost)
+        return np.asarray(value), np.asarray(by_beta), np.asarray(by_rho2)
 
 
 def exact_density(z: Reals, beta: Reals, rho2: Reals) -> Reals:

@@ -42,7 +42,7 @@ def infer(
     Args:
         X: points, (n, d).
         y: values to be maximised, (n,).
-        kernel: a name (`rbf`, `matern52`, `mixed`) or a `Kernel`.
+        kernel: a name (`rbf`, `matern52`, `mixed`, `additive`) or a `Kernel`.
         prior: priors of the hyperparameters.
         noise_var: (n,), known variances of the values' noise where finite.
         way: `"marginal"` draws `sets` sets from their posterior, `"map"` finds its mode.

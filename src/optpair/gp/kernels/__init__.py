@@ -1,16 +1,20 @@
-"""Kernels: `RBF`, `Matern52`, `Mixed`, and those that you write."""
+"""Kernels: `RBF`, `Matern52`, `Mixed`, `Additive`, and those that you write."""
 
 from __future__ import annotations
 
+from optpair.gp.kernels.additive import Additive
 from optpair.gp.kernels.base import Columns, Covariance, Frequencies, Kernel
 from optpair.gp.kernels.radial import RBF, Matern52, Mixed, Radial
 
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (RBF(), Matern52(), Mixed())}
+KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel for kernel in (RBF(), Matern52(), Mixed(), Additive())
+}
 """The kernels that have a name."""
 
 __all__ = [
     "KERNELS",
     "RBF",
+    "Additive",
     "Columns",
     "Covariance",
     "Frequencies",
