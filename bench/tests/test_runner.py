@@ -21,6 +21,7 @@ from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments, rows, runner, runs
 from optpair_bench.running.runs import Run
+from optpair_bench.tasks import catalogue, packages
 
 QUIET = Console(quiet=True)
 LATTICE = Run("synthetic", "branin@0.01", "lattice", 0, 6)
@@ -53,6 +54,53 @@ def test_a_run_of_the_library() -> None:
     assert min(row["checkpoints"]["inference"]) >= 0
     assert (row["model"], row["settings"]["candidates"]) == ("known", 32)
     assert row["ask_seconds"]["total"] > 0
+
+
+@pytest.fixture
+def packaged(monkeypatch: pytest.MonkeyPatch) -> tasks.Task:
+    """A task of `answers` in 3-D whose function is at hand without its package."""
+    bowl = packages.Packaged(
+        lambda X: np.sum((X - 0.3) ** 2, -1), np.zeros(3), np.ones(3), 0.5, np.full(3, 0.3)
+    )
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: True)
+    monkeypatch.setattr(packages, "load", lambda name: bowl)
+    runs._task.cache_clear()
+    return tasks.make("opf-levy-3@20%", 4)
+
+
+def test_methods_with_a_start_of_their_own(packaged: tasks.Task) -> None:
+    """Budgets count all evaluations, and are read at 2, 5, 10 and 20 a dimension."""
+    row = runs.run(Run("answers", packaged.name + "@20%", "random", 4, 60))
+    method = methods.Control(packaged, "random")
+    X = np.array([method.ask() for _ in range(60)])
+    y = np.array([packaged.observe(x, i) for i, x in enumerate(X)])
+    assert row["initial"] == 0
+    assert row["checkpoints"]["evaluations"] == [6, 15, 30, 60]
+    regrets = [-packaged.value(X[[np.argmax(y[:n])]])[0] for n in (6, 15, 30, 60)]
+    np.testing.assert_allclose(row["checkpoints"]["inference"], regrets, rtol=1e-4)
+    short = runs.run(Run("answers", packaged.name + "@20%", "random", 4, 8))
+    assert short["checkpoints"]["evaluations"] == [6, 8]
+
+
+def test_ours_has_the_default_start_in_answers(packaged: tasks.Task) -> None:
+    for method, changed in (("optpair", {}), ("optpair:exploit=0", {"exploit": 0}), ("logei", {})):
+        _, chosen = Run("answers", packaged.name + "@20%", method, 4, 60).setup()
+        assert (chosen.model, chosen.settings) == ("marginal", Settings(**changed))
+    search = methods.make(chosen, packaged)
+    points = [search.ask()]
+    search.tell(points[0], 0.0)
+    assert search.recommend().shape == (3,)
+
+
+def test_users_budgets() -> None:
+    cells = {c.task: c.evaluations for c in experiments.get("answers").cells}
+    assert cells["opf-levy-3@0%"] == 60
+    assert cells["opf-levy-5@5%"] == 100
+    assert cells["opf-levy-10@20%"] == 100
+    assert cells["opf-levy-20@5%"] == 100
+    assert cells["opf-levy-50@5%"] == 250
+    tuning = {c.task for c in experiments.get("answers-tuning").cells}
+    assert not tuning & set(cells)
 
 
 def test_methods_of_a_repetition_begin_alike() -> None:
@@ -96,7 +144,7 @@ def test_every_experiment_is_whole(experiment: str) -> None:
     for cell in chosen.cells:
         plain = cell.task.partition("@")[0]
         assert plain in tasks.REGISTRY
-        if not plain.startswith("hpo-"):
+        if not plain.startswith(("hpo-", "opf-", "uq-")):
             assert tasks.make(cell.task).dimensions == experiments.dimensions(cell.task)
         for name in chosen.methods:
             methods.parse(name)

@@ -107,6 +107,28 @@ def run(
         fail(f"{len(outcome.failed)} runs failed:\n{reasons}")
 
 
+@app.command(cls=Several)
+def optima(
+    tasks: Annotated[list[str], typer.Option(help="Only these tasks.")] = [],  # noqa: B006
+    out: Annotated[Path, typer.Option(help="The file; its other tasks stay.")] = Path(
+        "bench/src/optpair_bench/tasks/packages.json"
+    ),
+) -> None:
+    """Measure the packages' functions for `answers`: their spreads and their best points."""
+    from optpair_bench.tasks import check, packages
+    from optpair_bench.tasks import optima as measuring
+
+    try:
+        for name in tasks or packages.ENTRIES:
+            check(name)
+            if name not in packages.ENTRIES:
+                raise ValueError(f"task must be one of {', '.join(packages.ENTRIES)}, not {name!r}")
+        for name, found in measuring.write(out, tasks or packages.ENTRIES):
+            typer.echo(f"{name}: spread {found['spread']:.5g}, best point by the {found['from']}")
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
 @app.command()
 def merge(
     out: Annotated[Path, typer.Argument(help="The file that is added to, or made.")],

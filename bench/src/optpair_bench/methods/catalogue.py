@@ -95,12 +95,17 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     return name, changed
 
 
-def setup(text: str, task: Task, model: Model, settings: Mapping[str, Any]) -> Setup:
-    """The method of that name at an experiment's settings, or at the library's own."""
+def setup(
+    text: str, task: Task, model: Model, settings: Mapping[str, Any], *, own_start: bool = False
+) -> Setup:
+    """The method of that name at an experiment's settings, or at the library's own.
+
+    It is given D + 1 points to begin with unless it has a start of its own.
+    """
     name, changed = parse(text)
     if name == OURS:
         model, settings = "marginal", {}
-    own = {"initial": task.dimensions + 1}
+    own = {} if own_start else {"initial": task.dimensions + 1}
     return Setup(name, model, Settings(**{**settings, **changed, **own}))
 
 
@@ -205,7 +210,8 @@ class Other(_Told):
     def ask(self) -> Point:
         """Its next point."""
         if self.peer is None:
-            self.peer = peers.METHODS[self.name](np.array(self.X), np.array(self.y), self._task())
+            X = np.reshape(self.X, (len(self.X), self.task.dimensions))
+            self.peer = peers.METHODS[self.name](X, np.array(self.y), self._task())
         return self.peer.ask()
 
     def tell(self, x: Point, y: float) -> None:

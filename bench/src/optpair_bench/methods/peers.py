@@ -151,7 +151,8 @@ class OptunaGP(_Optuna):
     def _sampler(self, seed: int, told: int) -> Any:
         import optuna
 
-        return optuna.samplers.GPSampler(seed=seed, n_startup_trials=told)
+        own: Any = {"n_startup_trials": told} if told else {}  # else a start of its own
+        return optuna.samplers.GPSampler(seed=seed, **own)
 
 
 class OptunaTPE(_Optuna):
@@ -161,6 +162,15 @@ class OptunaTPE(_Optuna):
         import optuna
 
         return optuna.samplers.TPESampler(seed=seed)
+
+
+class OptunaTPEGroup(_Optuna):
+    """TPESampler on all inputs at once, in groups, as its documentation advises."""
+
+    def _sampler(self, seed: int, told: int) -> Any:
+        import optuna
+
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
 
 
 class _Botorch:
@@ -179,6 +189,21 @@ class _Botorch:
         self._y = torch.tensor(y, dtype=torch.float64)[:, None]
         self._bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, X.shape[1])
         self._about = about
+        self._start = [] if len(X) else self._design(X.shape[1])
+
+    def ask(self) -> Float[np.ndarray, " d"]:
+        """The next point of its start, and then by its acquisition function."""
+        return self._start.pop(0) if self._start else self._next()
+
+    def _next(self) -> Float[np.ndarray, " d"]:
+        raise NotImplementedError
+
+    def _design(self, dimensions: int) -> list[Float[np.ndarray, " d"]]:
+        """2·D scrambled Sobol points: BoTorch has no start of its own, but its tutorials this."""
+        from torch.quasirandom import SobolEngine
+
+        engine = SobolEngine(dimensions, scramble=True, seed=self._about.seed)
+        return list(engine.draw(2 * dimensions).double().numpy())
 
     def tell(self, x: Float[np.ndarray, " d"], y: float) -> None:
         """Add a point."""
@@ -248,7 +273,7 @@ class _Botorch:
 class BotorchLogNEI(_Botorch):
     """qLogNoisyExpectedImprovement, optimised with the tutorials' effort."""
 
-    def ask(self) -> Float[np.ndarray, " d"]:
+    def _next(self) -> Float[np.ndarray, " d"]:
         """Maximise the acquisition function."""
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 
@@ -272,7 +297,7 @@ class BotorchJES(_Botorch):
         super().__init__(X, y, about)
         self._pairs, self._raw_samples, self._restarts = pairs, raw_samples, restarts
 
-    def ask(self) -> Float[np.ndarray, " d"]:
+    def _next(self) -> Float[np.ndarray, " d"]:
         """Sample optimal pairs, and maximise the acquisition function."""
         from botorch.acquisition.joint_entropy_search import qJointEntropySearch
         from botorch.acquisition.utils import get_optimal_samples
@@ -290,6 +315,7 @@ METHODS: Mapping[str, Build] = MappingProxyType(
     {
         "optuna-gp": OptunaGP,
         "optuna-tpe": OptunaTPE,
+        "optuna-tpe-group": OptunaTPEGroup,
         "botorch-lognei": BotorchLogNEI,
         "botorch-jes": BotorchJES,
     }
@@ -305,6 +331,7 @@ def reports_best_observed(name: str) -> bool:
 def check(name: str) -> None:
     """An error where the packages of that method are not installed."""
     needs = {"optuna-gp": ("optuna", "torch"), "optuna-tpe": ("optuna",)}
+    needs["optuna-tpe-group"] = needs["optuna-tpe"]
     absent = [p for p in needs.get(name, PACKAGES[1:]) if p in missing()]
     if name in METHODS and absent:
         raise ValueError(f"{name} needs {', '.join(absent)}: {HOW_TO}")
