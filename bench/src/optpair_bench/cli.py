@@ -202,6 +202,34 @@ def summary(
         fail(str(error))
 
 
+@app.command(cls=Several)
+def arena(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files of rows; by default bench/results/answers*.jsonl."),
+    ] = None,
+    to: Annotated[str, typer.Option(help="The method that is put beside the peers.")] = "optpair",
+    budgets: Annotated[
+        list[int], typer.Option(min=1, help="Evaluations a dimension: 2, 5, 10 or 20.")
+    ] = [5, 10, 20],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+) -> None:
+    """Show ours beside its peers by dimension, noise and budget, as Markdown."""
+    from optpair_bench.analysis import arena, statistics
+    from optpair_bench.running.rows import read
+
+    try:
+        paths = files or sorted(RESULTS.glob("answers*.jsonl"))
+        found = [row for path in paths for row in read(path).values()]
+        if methods:
+            found = [row for row in found if row["method"] in {to, *methods}]
+        typer.echo(arena.markdown(found, to, budgets), nl=False)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    for row in statistics.beaten(found):
+        say(f"{row['task']} {row['method']} seed {row['seed']} beat the best value known")
+
+
 @app.command()
 def compare(
     old: Annotated[Path, typer.Argument(help="Rows to compare with.")],
