@@ -18,6 +18,7 @@ import optpair
 from optpair.engine.settings import Settings
 from optpair.gp import RBF
 from optpair_bench import methods, tasks
+from optpair_bench.methods import catalogue as catalogue_of_methods
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments, rows, runner, runs
 from optpair_bench.running.runs import Run
@@ -90,6 +91,61 @@ def test_ours_has_the_default_start_in_answers(packaged: tasks.Task) -> None:
     points = [search.ask()]
     search.tell(points[0], 0.0)
     assert search.recommend().shape == (3,)
+
+
+class Dice:
+    """A peer that keeps what it was built with."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, about: peers.About) -> None:
+        self.X, self.about = X, about
+
+    def ask(self) -> np.ndarray:
+        return np.full(3, 0.5)
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        pass
+
+
+def test_a_peer_begins_by_itself(packaged: tasks.Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "METHODS", {"optuna-gp": Dice})
+    _, chosen = Run("answers", packaged.name + "@20%", "optuna-gp", 4, 60).setup()
+    method = methods.make(chosen, packaged, 60)
+    method.ask()
+    assert isinstance(method, catalogue_of_methods.Other)
+    assert isinstance(method.peer, Dice)
+    assert method.peer.X.shape == (0, 3)
+    assert (method.peer.about.evaluations, method.peer.about.seed) == (60, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "design"),
+    [
+        ("optuna-gp", "torch", 10),
+        ("optuna-tpe-group", "optuna", 10),
+        ("botorch-lognei", "botorch", 6),
+        ("smac-rf", "smac", 6),
+    ],
+)
+def test_peers_with_a_start_of_their_own(name: str, package: str, design: int) -> None:
+    """Points of the cube, all different; another seed has others."""
+    pytest.importorskip(package)
+    built = [
+        peers.METHODS[name](np.empty((0, 3)), np.empty(0), peers.About(seed, evaluations=24))
+        for seed in (0, 1)
+    ]
+    X = np.empty((2, design, 3))
+    for i in range(design):
+        for j, peer in enumerate(built):
+            X[j, i] = peer.ask()
+            peer.tell(X[j, i], 0.0)
+    assert X.min() >= 0
+    assert X.max() <= 1
+    assert len(np.unique(X.reshape(-1, 3), axis=0)) == 2 * design
+
+
+def test_smac_takes_no_points() -> None:
+    with pytest.raises(ValueError, match="run it on answers only"):
+        peers.SmacRF(np.zeros((1, 2)), np.zeros(1), peers.About(evaluations=5))
 
 
 def test_users_budgets() -> None:
@@ -190,7 +246,7 @@ def test_a_peer_on_levels() -> None:
 
 
 def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "missing", lambda: ["torch"])
+    monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "torch" else object())
     with pytest.raises(ValueError, match="botorch-jes needs torch: make peers"):
         runner.Plan("gp", methods=("botorch-jes",)).runs()
     assert runner.Plan("gp", methods=("optuna-tpe",)).runs()

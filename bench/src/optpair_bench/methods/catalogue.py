@@ -109,12 +109,13 @@ def setup(
     return Setup(name, model, Settings(**{**settings, **changed, **own}))
 
 
-def make(chosen: Setup, task: Task) -> Method:
-    """A new search."""
+def make(chosen: Setup, task: Task, evaluations: int | None = None) -> Method:
+    """A new search; peers that begin by themselves may want to know how long it will be."""
     if chosen.name in CONTROLS:
         return Control(task, chosen.name)
     if chosen.name in peers.METHODS:
-        return Other(task, chosen.name, known=chosen.model == "known")
+        known = chosen.model == "known"
+        return Other(task, chosen.name, known=known, evaluations=evaluations)
     acquisition = ACQUISITION if chosen.name == OURS else chosen.name
     return Search(task, acquisition, chosen.model, chosen.settings)
 
@@ -205,6 +206,7 @@ class Other(_Told):
     """Another library, built when its first point is asked for."""
 
     known: bool = False
+    evaluations: int | None = None
     peer: peers.Peer | None = None
 
     def ask(self) -> Point:
@@ -228,4 +230,6 @@ class Other(_Told):
     def _task(self) -> peers.About:
         known = self.known and self.task.lengthscale is not None
         hypers = (self.task.lengthscale or 1.0, OUTPUTSCALE, self.task.noise_var)
-        return peers.About(self.task.seed, self.task.levels, hypers if known else None)
+        return peers.About(
+            self.task.seed, self.task.levels, hypers if known else None, self.evaluations
+        )

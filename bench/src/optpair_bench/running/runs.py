@@ -92,7 +92,7 @@ def run(spec: Run) -> Row:
     began, begin = datetime.now(UTC), time.perf_counter()
     task, chosen = spec.setup()
     experiment = experiments.get(spec.experiment)
-    method, record = methods.make(chosen, task), Record(task)
+    method, record = methods.make(chosen, task, spec.evaluations), Record(task)
     for x in task.initial(experiment.initial(task.dimensions)):
         method.tell(x, record.add(x))
     when = set(experiment.schedule(spec.evaluations, task.dimensions))
