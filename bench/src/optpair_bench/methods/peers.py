@@ -6,7 +6,8 @@ for BoTorch, which leaves that to its users, 2·D Sobol points.
 
 SMAC3 is there twice: `smac-gp`, its facade for continuous functions (a GP, seconds an ask), and
 `smac-rf`, its facade for hyperparameters (a random forest). Vizier's GP-UCB-PE is not: with
-google-vizier 0.1.24 comes equinox 0.11.7, which cannot be imported beside JAX 0.10.2.
+google-vizier 0.1.24 comes equinox 0.11.7, which cannot be imported beside JAX 0.10.2; beside an
+older JAX (below 0.5) its third suggestion has no values.
 """
 
 from __future__ import annotations
