@@ -18,9 +18,11 @@ import optpair
 from optpair.engine.settings import Settings
 from optpair.gp import RBF
 from optpair_bench import methods, tasks
+from optpair_bench.methods import catalogue as catalogue_of_methods
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments, rows, runner, runs
 from optpair_bench.running.runs import Run
+from optpair_bench.tasks import catalogue, packages
 
 QUIET = Console(quiet=True)
 LATTICE = Run("synthetic", "branin@0.01", "lattice", 0, 6)
@@ -53,6 +55,108 @@ def test_a_run_of_the_library() -> None:
     assert min(row["checkpoints"]["inference"]) >= 0
     assert (row["model"], row["settings"]["candidates"]) == ("known", 32)
     assert row["ask_seconds"]["total"] > 0
+
+
+@pytest.fixture
+def packaged(monkeypatch: pytest.MonkeyPatch) -> tasks.Task:
+    """A task of `answers` in 3-D whose function is at hand without its package."""
+    bowl = packages.Packaged(
+        lambda X: np.sum((X - 0.3) ** 2, -1), np.zeros(3), np.ones(3), 0.5, np.full(3, 0.3)
+    )
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: True)
+    monkeypatch.setattr(packages, "load", lambda name: bowl)
+    runs._task.cache_clear()
+    return tasks.make("opf-levy-3@20%", 4)
+
+
+def test_methods_with_a_start_of_their_own(packaged: tasks.Task) -> None:
+    """Budgets count all evaluations, and are read at 2, 5, 10 and 20 a dimension."""
+    row = runs.run(Run("answers", packaged.name + "@20%", "random", 4, 60))
+    method = methods.Control(packaged, "random")
+    X = np.array([method.ask() for _ in range(60)])
+    y = np.array([packaged.observe(x, i) for i, x in enumerate(X)])
+    assert row["initial"] == 0
+    assert row["checkpoints"]["evaluations"] == [6, 15, 30, 60]
+    regrets = [-packaged.value(X[[np.argmax(y[:n])]])[0] for n in (6, 15, 30, 60)]
+    np.testing.assert_allclose(row["checkpoints"]["inference"], regrets, rtol=1e-4)
+    short = runs.run(Run("answers", packaged.name + "@20%", "random", 4, 8))
+    assert short["checkpoints"]["evaluations"] == [6, 8]
+
+
+def test_ours_has_the_default_start_in_answers(packaged: tasks.Task) -> None:
+    for method, changed in (("optpair", {}), ("optpair:exploit=0", {"exploit": 0}), ("logei", {})):
+        _, chosen = Run("answers", packaged.name + "@20%", method, 4, 60).setup()
+        assert (chosen.model, chosen.settings) == ("marginal", Settings(**changed))
+    search = methods.make(chosen, packaged)
+    points = [search.ask()]
+    search.tell(points[0], 0.0)
+    assert search.recommend().shape == (3,)
+
+
+class Dice:
+    """A peer that keeps what it was built with."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, about: peers.About) -> None:
+        self.X, self.about = X, about
+
+    def ask(self) -> np.ndarray:
+        return np.full(3, 0.5)
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        pass
+
+
+def test_a_peer_begins_by_itself(packaged: tasks.Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "METHODS", {"optuna-gp": Dice})
+    _, chosen = Run("answers", packaged.name + "@20%", "optuna-gp", 4, 60).setup()
+    method = methods.make(chosen, packaged, 60)
+    method.ask()
+    assert isinstance(method, catalogue_of_methods.Other)
+    assert isinstance(method.peer, Dice)
+    assert method.peer.X.shape == (0, 3)
+    assert (method.peer.about.evaluations, method.peer.about.seed) == (60, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "design"),
+    [
+        ("optuna-gp", "torch", 10),
+        ("optuna-tpe-group", "optuna", 10),
+        ("botorch-lognei", "botorch", 6),
+        ("smac-rf", "smac", 6),
+    ],
+)
+def test_peers_with_a_start_of_their_own(name: str, package: str, design: int) -> None:
+    """Points of the cube, all different; another seed has others."""
+    pytest.importorskip(package)
+    built = [
+        peers.METHODS[name](np.empty((0, 3)), np.empty(0), peers.About(seed, evaluations=24))
+        for seed in (0, 1)
+    ]
+    X = np.empty((2, design, 3))
+    for i in range(design):
+        for j, peer in enumerate(built):
+            X[j, i] = peer.ask()
+            peer.tell(X[j, i], 0.0)
+    assert X.min() >= 0
+    assert X.max() <= 1
+    assert len(np.unique(X.reshape(-1, 3), axis=0)) == 2 * design
+
+
+def test_smac_takes_no_points() -> None:
+    with pytest.raises(ValueError, match="run it on answers only"):
+        peers.SmacRF(np.zeros((1, 2)), np.zeros(1), peers.About(evaluations=5))
+
+
+def test_users_budgets() -> None:
+    cells = {c.task: c.evaluations for c in experiments.get("answers").cells}
+    assert cells["opf-levy-3@0%"] == 60
+    assert cells["opf-levy-5@5%"] == 100
+    assert cells["opf-levy-10@20%"] == 100
+    assert cells["opf-levy-20@5%"] == 100
+    assert cells["opf-levy-50@5%"] == 250
+    tuning = {c.task for c in experiments.get("answers-tuning").cells}
+    assert not tuning & set(cells)
 
 
 def test_methods_of_a_repetition_begin_alike() -> None:
@@ -96,7 +200,7 @@ def test_every_experiment_is_whole(experiment: str) -> None:
     for cell in chosen.cells:
         plain = cell.task.partition("@")[0]
         assert plain in tasks.REGISTRY
-        if not plain.startswith("hpo-"):
+        if not plain.startswith(("hpo-", "opf-", "uq-")):
             assert tasks.make(cell.task).dimensions == experiments.dimensions(cell.task)
         for name in chosen.methods:
             methods.parse(name)
@@ -142,7 +246,7 @@ def test_a_peer_on_levels() -> None:
 
 
 def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "missing", lambda: ["torch"])
+    monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "torch" else object())
     with pytest.raises(ValueError, match="botorch-jes needs torch: make peers"):
         runner.Plan("gp", methods=("botorch-jes",)).runs()
     assert runner.Plan("gp", methods=("optuna-tpe",)).runs()

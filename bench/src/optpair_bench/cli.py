@@ -107,6 +107,28 @@ def run(
         fail(f"{len(outcome.failed)} runs failed:\n{reasons}")
 
 
+@app.command(cls=Several)
+def optima(
+    tasks: Annotated[list[str], typer.Option(help="Only these tasks.")] = [],  # noqa: B006
+    out: Annotated[Path, typer.Option(help="The file; its other tasks stay.")] = Path(
+        "bench/src/optpair_bench/tasks/packages.json"
+    ),
+) -> None:
+    """Measure the packages' functions for `answers`: their spreads and their best points."""
+    from optpair_bench.tasks import check, packages
+    from optpair_bench.tasks import optima as measuring
+
+    try:
+        for name in tasks or packages.ENTRIES:
+            check(name)
+            if name not in packages.ENTRIES:
+                raise ValueError(f"task must be one of {', '.join(packages.ENTRIES)}, not {name!r}")
+        for name, found in measuring.write(out, tasks or packages.ENTRIES):
+            typer.echo(f"{name}: spread {found['spread']:.5g}, best point by the {found['from']}")
+    except (OSError, ValueError) as error:
+        fail(str(error))
+
+
 @app.command()
 def merge(
     out: Annotated[Path, typer.Argument(help="The file that is added to, or made.")],
@@ -178,6 +200,34 @@ def summary(
         typer.echo(overall.markdown(found, to, experiments.check_kind(kind), budgets))
     except (OSError, ValueError) as error:
         fail(str(error))
+
+
+@app.command(cls=Several)
+def arena(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files of rows; by default bench/results/answers*.jsonl."),
+    ] = None,
+    to: Annotated[str, typer.Option(help="The method that is put beside the peers.")] = "optpair",
+    budgets: Annotated[
+        list[int], typer.Option(min=1, help="Evaluations a dimension: 2, 5, 10 or 20.")
+    ] = [5, 10, 20],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+) -> None:
+    """Show ours beside its peers by dimension, noise and budget, as Markdown."""
+    from optpair_bench.analysis import arena, statistics
+    from optpair_bench.running.rows import read
+
+    try:
+        paths = files or sorted(RESULTS.glob("answers*.jsonl"))
+        found = [row for path in paths for row in read(path).values()]
+        if methods:
+            found = [row for row in found if row["method"] in {to, *methods}]
+        typer.echo(arena.markdown(found, to, budgets), nl=False)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    for row in statistics.beaten(found):
+        say(f"{row['task']} {row['method']} seed {row['seed']} beat the best value known")
 
 
 @app.command()

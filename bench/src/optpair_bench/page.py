@@ -56,7 +56,7 @@ def draw(name: str, given: Path | None, results: Path, folder: Path) -> Iterator
             yield whole
     if name == "together":
         return
-    for experiment in EXPERIMENTS.values() if name == "all" else [experiments.get(name)]:
+    for experiment in experiments.ON_PAGE if name == "all" else [experiments.get(name)]:
         rows = rows_of(experiment, results, given)
         if experiment.name == "pictures":
             yield paper.densities(folder)
@@ -76,7 +76,7 @@ def _summed(results: Path) -> list[Row]:
 def write(out: Path, results: Path) -> None:
     """Write the page."""
     figures = out.parent / "figures"
-    every = {experiment.name: rows_of(experiment, results) for experiment in EXPERIMENTS.values()}
+    every = {experiment.name: rows_of(experiment, results) for experiment in experiments.ON_PAGE}
     rest = {"runtime": _runtime(results / TABLE1), "approximation": _approximation(figures)}
     parts = [prose.HEAD, _contents(every, rest), prose.RULES, _together(every, figures)]
     parts += [_section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()]

@@ -38,8 +38,11 @@ WHOLE = {
     "lognei": "log NEI",
     "optuna-gp": "Optuna GP",
     "optuna-tpe": "Optuna TPE",
+    "optuna-tpe-group": "Optuna TPE (multivariate)",
     "botorch-lognei": "BoTorch log NEI",
     "botorch-jes": "BoTorch JES",
+    "smac-gp": "SMAC (GP)",
+    "smac-rf": "SMAC (forest)",
     "random": "random",
     "lattice": "lattice",
     "sobol": "Sobol",
@@ -426,12 +429,17 @@ def task_label(task: str) -> str:
 
     >>> task_label("gp4@0.1"), task_label("hartmann6@0.01"), task_label("hpo-credit_g")
     ('GP 4-D, σ² = 0.1', 'Hartmann-6', 'credit-g')
+    >>> task_label("opf-rotated-ackley-5@20%")
+    'Rotated ackley 5-D, noise 20 %'
     """
     plain, _, noise = task.partition("@")
     if found := re.fullmatch(r"gp(\d+)", plain):
         return f"GP {found[1]}-D" + (f", σ² = {noise}" if noise else "")
     if plain.startswith("hpo-"):
         return plain[4:].replace("_", "-")
+    if found := re.fullmatch(r"(?:opf|uq)-(.+)-(\d+)", plain):
+        level = f", noise {noise.removesuffix('%')} %" if noise else ""
+        return f"{found[1].replace('-', ' ').capitalize()} {found[2]}-D{level}"
     words = {"dixon-price": "Dixon–Price", "live-mlp": "live network"}
     return words.get(plain) or re.sub(r"^(hartmann)(\d)$", r"\1-\2", plain).capitalize()
 

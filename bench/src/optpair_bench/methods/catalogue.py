@@ -95,21 +95,27 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     return name, changed
 
 
-def setup(text: str, task: Task, model: Model, settings: Mapping[str, Any]) -> Setup:
-    """The method of that name at an experiment's settings, or at the library's own."""
+def setup(
+    text: str, task: Task, model: Model, settings: Mapping[str, Any], *, own_start: bool = False
+) -> Setup:
+    """The method of that name at an experiment's settings, or at the library's own.
+
+    It is given D + 1 points to begin with unless it has a start of its own.
+    """
     name, changed = parse(text)
     if name == OURS:
         model, settings = "marginal", {}
-    own = {"initial": task.dimensions + 1}
+    own = {} if own_start else {"initial": task.dimensions + 1}
     return Setup(name, model, Settings(**{**settings, **changed, **own}))
 
 
-def make(chosen: Setup, task: Task) -> Method:
-    """A new search."""
+def make(chosen: Setup, task: Task, evaluations: int | None = None) -> Method:
+    """A new search; peers that begin by themselves may want to know how long it will be."""
     if chosen.name in CONTROLS:
         return Control(task, chosen.name)
     if chosen.name in peers.METHODS:
-        return Other(task, chosen.name, known=chosen.model == "known")
+        known = chosen.model == "known"
+        return Other(task, chosen.name, known=known, evaluations=evaluations)
     acquisition = ACQUISITION if chosen.name == OURS else chosen.name
     return Search(task, acquisition, chosen.model, chosen.settings)
 
@@ -200,12 +206,14 @@ class Other(_Told):
     """Another library, built when its first point is asked for."""
 
     known: bool = False
+    evaluations: int | None = None
     peer: peers.Peer | None = None
 
     def ask(self) -> Point:
         """Its next point."""
         if self.peer is None:
-            self.peer = peers.METHODS[self.name](np.array(self.X), np.array(self.y), self._task())
+            X = np.reshape(self.X, (len(self.X), self.task.dimensions))
+            self.peer = peers.METHODS[self.name](X, np.array(self.y), self._task())
         return self.peer.ask()
 
     def tell(self, x: Point, y: float) -> None:
@@ -222,4 +230,6 @@ class Other(_Told):
     def _task(self) -> peers.About:
         known = self.known and self.task.lengthscale is not None
         hypers = (self.task.lengthscale or 1.0, OUTPUTSCALE, self.task.noise_var)
-        return peers.About(self.task.seed, self.task.levels, hypers if known else None)
+        return peers.About(
+            self.task.seed, self.task.levels, hypers if known else None, self.evaluations
+        )

