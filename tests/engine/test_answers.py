@@ -55,9 +55,9 @@ def test_the_gap_is_never_negative_and_has_an_interval() -> None:
     gap, (low, high) = still_to_win(f, np.array([1.0, 1.0, 1.0, 0.6]))
     assert gap == pytest.approx(0.75)
     assert (low, high) == pytest.approx((0.0, np.quantile([0, 1, 2, 0], 0.975)))
-    rare, interval = still_to_win(np.array([1.0] * 99 + [301.0]), np.array(1.0))
+    rare, interval = still_to_win(np.array([1.0] * 99 + [301.0]), np.ones(100))
     assert (rare, interval) == (3.0, (0.0, 3.0))  # one path in a hundred
-    huge = still_to_win(np.array([1.7e308, 1.0]), np.array(-1.7e308))
+    huge = still_to_win(np.array([1.7e308, 1.0]), np.full(2, -1.7e308))
     assert np.all(np.isfinite([huge[0], *huge[1]]))
 
 
@@ -79,7 +79,7 @@ def test_an_answer_is_worth_what_more_sets_say_of_it(known: Answers) -> None:
     assert known.model.objective.wider is None
     late, early = asked.past([6, 2])
     assert late.best.worth.mean == pytest.approx(best.worth.mean, rel=0.2)
-    assert late.best.worth.std < early.best.worth.std
+    assert late.best.worth.mean > early.best.worth.mean
 
 
 def test_predictions_of_many_points_are_those_of_each() -> None:

@@ -349,7 +349,7 @@ def test_columns_of_one_parameter_share_a_length_scale() -> None:
         ({"noise_var": np.where(np.arange(N) == 3, -0.1, KNOWN)}, "noise_var must not be negative"),
         (
             {"kernel": "cubic"},
-            "kernel must be one of rbf, matern52, mixed, or a Kernel, not 'cubic'",
+            "kernel must be one of rbf, matern52, mixed, additive, or a Kernel, not 'cubic'",
         ),
     ],
 )
