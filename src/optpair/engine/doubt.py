@@ -4,7 +4,7 @@ Somebody types 494 for 49, a sensor hangs, two rows are swapped. Let a value be 
 ε, and then be spread by `SLIP` standard deviations of all values more than the model says. Given
 the others, with m and s the mean and variance of its own value there, noise included,
 
-    (O1)  odds of a slip = ε/(1 − ε) · N(y; m, s + SLIP²) / N(y; m, s)
+    (V1)  odds of a slip = ε/(1 − ε) · N(y; m, s + SLIP²) / N(y; m, s)
 
 Hyperparameters are the most likely ones without the value: it has no say in what is usual. A value
 whose odds are above 1 is doubted: it says nothing until another trial near it agrees. Values that
@@ -81,7 +81,7 @@ def _log_odds(
     warp: bool,
     most: int,
 ) -> float:
-    """log of (O1); −∞ where the value's own noise is known to be as large."""
+    """log of (V1); −∞ where the value's own noise is known to be as large."""
     X, y, noise_var, _ = (part[others] for part in measured)
     scaling = Scaling.of(y, warp)
     sample = Sample(X, scaling.standardise(y), scaling.variance(noise_var, y))
