@@ -11,6 +11,8 @@ import pytest
 from optpair.engine.session import DESIGN, SUGGEST, Session
 from optpair.engine.settings import Settings
 from optpair.engine.step import Info
+from optpair.gp import Hyperparameters
+from optpair.gp.likelihood import Sample
 from optpair.problem.problem import Problem
 from optpair.trials.data import Data
 from optpair.trials.history import History
@@ -77,3 +79,19 @@ def test_points_are_legal(count: int) -> None:
     for number in range(4):
         x = np.array(step(session(), data(count), number)[0])
         np.testing.assert_array_equal(SPACE.encode(SPACE.decode(x)), x)
+
+
+def test_a_sampled_set_without_a_factor_is_spared() -> None:
+    """A length scale of 1e-200: distances overflow, and the matrix has no factor."""
+    rng = np.random.default_rng(0)
+    sample = Sample(rng.uniform(size=(9, 3)), rng.standard_normal(9), np.full(9, np.nan))
+    lengths = np.array([[0.5, 0.5, 0.5], [1e-200, 0.5, 0.5]])
+    hypers = Hyperparameters(lengths, np.ones(2), np.full(2, 1e-6), np.zeros(2))
+    inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
+    engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
+    with np.errstate(all="ignore"):
+        kept = engine._posterior(hypers, sample, 9)
+        assert kept.sets == 1
+        np.testing.assert_array_equal(kept.covariance.scale[0], lengths[0])
+        with pytest.raises(FloatingPointError, match="hyperparameter set"):
+            engine._posterior(hypers.some(slice(1, 2)), sample, 9)

@@ -9,7 +9,7 @@ from scipy import stats
 from gp_cases import KERNELS, KNOWN, STEP, D, N, X, Y
 from inference_cases import PRIOR, log_likelihood, on_plane, scipy_log_prior, thetas
 from optpair.gp import PAPER, Prior
-from optpair.gp.likelihood import Likelihood, Sample
+from optpair.gp.likelihood import SHORTEST, Likelihood, Sample
 from optpair.gp.process import Process
 
 
@@ -98,3 +98,18 @@ def test_one_observation_is_a_normal() -> None:
     truth = stats.norm.logpdf(Y[0], 0.2, sd) + np.log(2 * np.pi) / 2
     got = ours.density(theta) - process.table.log_prior(theta)[0]
     np.testing.assert_allclose(got, truth, rtol=1e-12)
+
+
+def test_a_length_scale_that_cannot_be_seen_is_impossible() -> None:
+    """Distances of 1e10 length scales have lost their digits, and a matrix of them its factor."""
+    process = Process((0, 1))
+    rng = np.random.default_rng(0)
+    likelihood = Likelihood(
+        Sample(rng.uniform(size=(6, 2)), rng.standard_normal(6), np.full(6, np.nan)), process
+    )
+    theta = process.table.start(np.zeros((2, process.table.size)))
+    process.table.parts(theta)["lengthscale"][1, 0] = np.log(0.5 * SHORTEST)
+    density, slope = likelihood.slope(theta)
+    assert np.isfinite(density[0])
+    assert density[1] == -np.inf
+    assert not slope[1].any()

@@ -222,6 +222,9 @@ class Engine:
             hypers = hypers.some(slice(None, None, stride))
         process = self.process
         posterior = fit(hypers, sample, kernel=process.kernel, columns=process.columns)
+        sound = posterior.sound
+        if self.inference.standardises and sound.any() and not sound.all():
+            return posterior.of_sets(sound)  # a set that was sampled can be spared
         check_factor(posterior)
         return posterior
 

@@ -22,6 +22,7 @@ from optpair.gp.process import Process
 from optpair.shapes import Bool, Float
 
 Densities = Float[np.ndarray, " B"]
+SHORTEST = 1e-4  # of the points' extent: distances in shorter length scales are lost to round-off
 
 
 class Sample(NamedTuple):
@@ -45,7 +46,10 @@ class _Fit:
 
 
 class Likelihood:
-    """log p(θ | y) for one sample, the likelihood to the power `temper`; −inf if not finite."""
+    """log p(θ | y) for one sample, the likelihood to the power `temper`.
+
+    −inf where it is not finite, and where a length scale is too short to be seen.
+    """
 
     def __init__(self, sample: Sample, process: Process) -> None:
         self._table = process.table
@@ -53,6 +57,8 @@ class Likelihood:
         self._y = sample.y
         self._known = np.isfinite(sample.noise_var)
         self._noise_var = np.where(self._known, sample.noise_var, 0.0)
+        extent = float(np.ptp(sample.X)) if sample.X.size else 0.0
+        self._shortest = max(SHORTEST * extent, np.finfo(np.float64).tiny)
         n = len(sample.y)
         self._upper = np.triu(np.ones((n, n), dtype=bool), 1).reshape(-1)
         self._pairs, self._diagonal = np.flatnonzero(self._upper), slice(None, None, n + 1)
@@ -87,8 +93,8 @@ class Likelihood:
         )
         factors = factors.reshape(B, n, n)
         weights = np.zeros_like(residuals)
-        sizes = np.sum(values["lengthscale"] ** -2, axis=1)  # infinite where one is zero
-        positive = np.isfinite(kernel.pairs.sum(axis=1) + kernel.diagonal + sizes)
+        seen = np.all(values["lengthscale"] >= self._shortest, axis=1)
+        positive = seen & np.isfinite(kernel.pairs.sum(axis=1) + kernel.diagonal)
         for b in np.flatnonzero(positive):
             factor, failed = dpotrf(factors[b].T, lower=1, clean=0, overwrite_a=1)
             positive[b] = not failed

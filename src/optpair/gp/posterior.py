@@ -25,7 +25,7 @@ from optpair.gp.kernels import Columns, Covariance, Kernel, Matern52, as_kernel
 from optpair.gp.kernels.base import Between, Points, Target
 from optpair.gp.likelihood import Sample
 from optpair.gp.linalg import JITTERS, inverse_factor
-from optpair.shapes import Float
+from optpair.shapes import Bool, Float
 from optpair.threads import engine_work
 
 STRIP, STRIPS = 64, 4  # rows of C⁻¹ at least, and how many strips at most
@@ -83,6 +83,11 @@ class Posterior:
     def target(self) -> Target:
         """The data, as points that covariances are taken with."""
         return self.covariance.target(self.X)
+
+    @property
+    def sound(self) -> Bool[np.ndarray, " M"]:
+        """The sets whose matrix was factorised, on some rung of the ladder."""
+        return np.isfinite(self.inverse_factor).all((1, 2))
 
     def at(self, X: Points) -> Query:
         """The posterior at points, and its derivatives there."""
@@ -288,7 +293,7 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
 
 def check_factor(posterior: Posterior) -> None:
     """Raise if a set's matrix could not be factorised on any rung of the ladder."""
-    bad = ~np.isfinite(posterior.inverse_factor).all((1, 2))
+    bad = ~posterior.sound
     if bad.any():
         raise FloatingPointError(
             f"the covariance of hyperparameter set(s) {np.flatnonzero(bad).tolist()} is not "
