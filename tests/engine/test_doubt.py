@@ -66,6 +66,12 @@ def test_a_slip_is_found_and_nothing_else(seed: int) -> None:
     assert found(with_value(data, 7, 10 * np.max(data.y))) == [7]
 
 
+@pytest.mark.parametrize("value", [1e30, 1e200, 1e308])
+def test_an_absurd_value_is_a_slip(value: float) -> None:
+    with np.errstate(all="ignore"):
+        assert found(with_value(measured(0), 7, value)) == [7]
+
+
 def test_two_slips_do_not_hide_each_other() -> None:
     data = measured(0)
     assert found(with_value(with_value(data, 7, 420.0), 12, 380.0)) == [7, 12]

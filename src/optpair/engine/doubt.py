@@ -7,7 +7,7 @@ the others, with m and s the mean and variance of its own value there, noise inc
     (V1)  odds of a slip = ε/(1 − ε) · N(y; m, s + SLIP²) / N(y; m, s)
 
 Hyperparameters are the most likely ones without the value: it has no say in what is usual. A value
-whose odds are above 1 is doubted: it says nothing until another trial near it agrees. Values that
+whose odds are above 1 is doubted: it says nothing until another trial there agrees. Values that
 were compressed (far on the bad side) are never far away, and need no doubt; values that are said
 to be exact get none.
 """
@@ -28,6 +28,7 @@ CHANCE = 0.002  # ε
 SLIP = 10.0  # standard deviations of the other values
 FAR = 8.0  # robust spreads above the median: only values so far up are looked at,
 LOOKS = 2  # and of them the farthest
+ABSURD = 1e100  # standard deviations: the squares of larger distances overflow
 SAME = 1e-6  # of the cube: two trials so close are one point
 FEWEST = 6  # values, below which nothing is usual
 
@@ -93,7 +94,7 @@ def _log_odds(
     value = scaling.standardise(measured.y[row])
     own = scaling.variance(measured.noise_var[row], measured.y[row])
     total = float(variance[0, 0]) + (float(posterior.noise[0]) if np.isnan(own) else float(own))
-    square = float(value - means[0, 0, 0]) ** 2
+    square = min(abs(float(value - means[0, 0, 0])), ABSURD) ** 2
     wide = total + SLIP**2
     likelier = 0.5 * (np.log(total / wide) + square / total - square / wide)
     return float(np.log(CHANCE / (1 - CHANCE)) + likelier)
