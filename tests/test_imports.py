@@ -25,6 +25,7 @@ FLOW: tuple[frozenset[str], ...] = tuple(
         "engine",
         "persistence",
         "report",
+        "found",
         "optimizer",
         "search",
         "demo integrations",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optpair import acquisition, gp, optima
     from optpair.engine.settings import Settings
+    from optpair.found import Belief, Prediction, Recommendation
     from optpair.gp import Hyperparameters
-    from optpair.optimizer import Belief, Optimizer, Prediction, Recommendation
+    from optpair.optimizer import Optimizer
     from optpair.problem.space import Categorical, Float, Int, Space
     from optpair.search import Result, maximize, minimize
     from optpair.threads import limit_threads
@@ -44,14 +45,14 @@ __version__ = "0.1.0"
 
 # Imported on first use: SciPy takes a while, and parts of the command line do without it.
 _HOMES = {
-    "Belief": "optimizer",
+    "Belief": "found",
     "Categorical": "problem.space",
     "Float": "problem.space",
     "Hyperparameters": "gp",
     "Int": "problem.space",
     "Optimizer": "optimizer",
-    "Prediction": "optimizer",
-    "Recommendation": "optimizer",
+    "Prediction": "found",
+    "Recommendation": "found",
     "Result": "search",
     "Settings": "engine.settings",
     "Space": "problem.space",

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from optpair.optimizer import Optimizer, Recommendation
+from optpair.found import Recommendation
+from optpair.optimizer import Optimizer
 from optpair.persistence import files
 from optpair.problem.defaults import LARGEST
 from optpair.problem.outcomes import Direction

@@ -28,6 +28,7 @@ from optpair import report
 from optpair.engine.answers import Answers
 from optpair.engine.session import Session, Way
 from optpair.engine.settings import Settings
+from optpair.found import Belief, Recommendation
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.optuna.attributes import (
     FAILED,
@@ -42,7 +43,6 @@ from optpair.integrations.optuna.attributes import (
 )
 from optpair.integrations.optuna.private import bracket_of, broken_off, identity
 from optpair.integrations.optuna.space import Domain, only_value, to_parameter
-from optpair.optimizer import Belief, Recommendation
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.outcomes import Direction, Objective
 from optpair.problem.problem import VALUE, Problem

@@ -26,9 +26,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
+from optpair.found import Belief, Recommendation
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.sklearn.folds import noise_of_means
-from optpair.optimizer import Belief, Optimizer, Recommendation
+from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.outcomes import check_noise
 from optpair.problem.space import Categorical, Parameter, Space
