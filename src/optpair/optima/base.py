@@ -55,6 +55,30 @@ class Optima:
         return f"Optima({M} sets of {P}, {R} point(s) each in {D}-D, {self.f.shape[3]} outcome(s))"
 
 
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What is wanted of each of O outcomes, in the units of the paths.
+
+    An objective is to be as large as possible. A constraint is met between `low` and `high`.
+    """
+
+    objectives: tuple[int, ...]
+    """The columns of the objectives; the others are constraints."""
+    low: Float[np.ndarray, " O"]
+    """−∞ where there is no limit, as for every objective."""
+    high: Float[np.ndarray, " O"]
+
+    @classmethod
+    def single(cls) -> Wanted:
+        """One objective and no constraint."""
+        return cls((0,), np.array([-np.inf]), np.array([np.inf]))
+
+    @property
+    def constraints(self) -> tuple[int, ...]:
+        """The columns of the constraints."""
+        return tuple(o for o in range(len(self.low)) if o not in self.objectives)
+
+
 @runtime_checkable
 class Goal(Protocol):
     """What an optimum of joint paths is."""
