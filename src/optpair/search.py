@@ -304,7 +304,10 @@ def _evaluate(
 @contextmanager
 def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], None]]:
     """A progress bar that shows the best observed value, on standard error while that works."""
-    from rich.console import Console
+    if not show:
+        yield lambda optimizer: None
+        return
+    from rich.console import Console  # late: a search without a bar need not wait for it
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -323,7 +326,6 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
         console=Console(file=outlet),  # type: ignore[arg-type]
         # The objective's own prints stay on standard output, above the bar where both are seen.
         redirect_stdout=is_terminal(sys.stdout),
-        disable=not show,
     )
     task = progress.add_task("search", total=total, completed=done, note="")
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 """What a file system without locks answers."""
 
@@ -34,7 +32,7 @@ def _writing(path: str | Path, target: Path) -> Iterator[bool]:
     try:
         with _locked(target.with_name(f".{target.name}.write.lock"), PATIENCE) as alone:
             yield alone
-    except Timeout:
+    except TimeoutError:
         raise TimeoutError(
             f"cannot save to {path}: another process has been writing to it for {PATIENCE:g} "
             "seconds; wait for it, end it, or save to another file"
@@ -143,7 +141,7 @@ def claim(path: str | Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(_locked(target.with_name(f".{target.name}.lock"), GLANCE))
-        except Timeout:
+        except TimeoutError:
             raise BlockingIOError(
                 f"another search that is running has {path}; wait for it, or choose another file"
             ) from None
@@ -152,15 +150,17 @@ def claim(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(beside: Path, patience: float) -> Iterator[bool]:
-    """Hold the lock on a file, which is there only meanwhile; Timeout where others keep it.
+    """Hold the lock on a file, which is there only meanwhile; TimeoutError where others keep it.
 
     Yields False, and holds nothing, on a file system without locks.
     """
+    from filelock import FileLock  # late: a search without files need not wait for it
+
     lock = FileLock(beside, timeout=patience, poll_interval=POLL, fallback_to_soft=False)
     try:
         held = bool(lock.acquire())
     except OSError as error:
-        if isinstance(error, Timeout) or error.errno not in WITHOUT_LOCKS:
+        if isinstance(error, TimeoutError) or error.errno not in WITHOUT_LOCKS:
             raise
         held = False
     try:
