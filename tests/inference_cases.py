@@ -39,8 +39,9 @@ def log_likelihood(
 
 def scipy_log_prior(theta: np.ndarray) -> float:
     """The documented default priors, normalised."""
+    centre, covariance = np.full(D, 2**0.5 + 0.5 * np.log(D)), np.eye(D) + 2
     return float(
-        np.sum(stats.norm.logpdf(theta[:D], 2**0.5 + 0.5 * np.log(D), 3**0.5))
+        stats.multivariate_normal.logpdf(theta[:D], centre, covariance)
         + stats.norm.logpdf(theta[D], 0, 0.7)
         + stats.norm.logpdf(theta[D + 1], -4, 1)
         + np.sum(stats.norm.logpdf(theta[D + 2 :]))

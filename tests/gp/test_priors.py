@@ -30,7 +30,8 @@ def test_density_of_the_logarithm_carries_the_jacobian(
     prior: Density, d: int, reference: stats.rv_continuous
 ) -> None:
     grid = GRID if not isinstance(prior, Gamma) else GRID[GRID < 4]
-    difference = prior.log_density(grid, d) - (reference.logpdf(np.exp(grid)) + grid)
+    found = prior.log_density(grid[:, None], d)[:, 0]
+    difference = found - (reference.logpdf(np.exp(grid)) + grid)
     np.testing.assert_allclose(difference, difference[0], atol=1e-9)
 
 
@@ -63,10 +64,30 @@ def test_log_uniform_is_flat_inside_and_gone_soon_outside(prior: LogUniform) -> 
 def test_slopes_against_central_differences(prior: Density) -> None:
     """Inside and outside of a uniform one, but not where it bends."""
     grid, step = np.linspace(-16.01, 2.02, 12), 1e-5
-    ends = [prior.log_density(grid + s * step, 3) for s in (1, -1)]
+    moved = step * np.eye(len(grid))
+    ends = [prior.log_density(grid + s * moved, 3).sum(-1) for s in (1, -1)]
     np.testing.assert_allclose(
         prior.slope(grid, 3), (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_entries_share_what_their_correlation_says(k: int) -> None:
+    prior = LogNormal(0.3, 0.7, shared=0.6)
+    covariance = 0.7**2 * (0.4 * np.eye(k) + 0.6 * np.ones((k, k)))
+    logs = np.random.default_rng(0).normal(size=(20, k))
+    reference = stats.multivariate_normal(np.full(k, 0.3), covariance)
+    gaps = prior.log_density(logs, 4).sum(-1) - reference.logpdf(logs)
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-9)
+    # Starts are linear in standard normals, and have this covariance.
+    root = prior.start(np.eye(k), 4) - 0.3
+    np.testing.assert_allclose(root @ root.T, covariance, atol=1e-12)
+
+
+def test_entries_are_alike_whatever_their_order() -> None:
+    prior, logs = LogNormal(0.3, 0.7, shared=0.6), np.array([1.0, -2.0, 0.5])
+    turned = prior.slope(logs[::-1], 4)[::-1]
+    np.testing.assert_allclose(prior.slope(logs, 4), turned, rtol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [LogNormal(0.3, 0.7), LogNormal(0.3, 0.7, per_dimension=True)])
@@ -91,7 +112,7 @@ def test_other_starts_lie_where_the_density_does() -> None:
 
 def test_default_prior_is_the_documented_one() -> None:
     prior = Prior()
-    assert prior.lengthscale == LogNormal(2**0.5, 3**0.5, per_dimension=True)
+    assert prior.lengthscale == LogNormal(2**0.5, 3**0.5, True, 2 / 3)
     assert prior.outputscale == LogNormal(0.0, 0.7)
     assert prior.noise == LogNormal(-4.0, 1.0)
     assert (prior.mean_scale, prior.noise_floor) == (0.5, 1e-6)
@@ -112,6 +133,7 @@ def test_a_standard_normal() -> None:
     [
         (lambda: LogNormal(0.0, 0.0), r"LogNormal.scale must be a finite number above zero, not 0"),
         (lambda: LogNormal(np.nan, 1.0), r"LogNormal.loc must be a finite number, not nan"),
+        (lambda: LogNormal(0.0, 1.0, shared=1.0), r"LogNormal.shared must be from 0 to below 1"),
         (lambda: Gamma(-1.0, 1.0), r"Gamma.shape must be a finite number above zero, not -1"),
         (lambda: LogUniform(1.0, 1.0), r"low must be below high, not 1.0 and 1.0"),
         (lambda: LogUniform(0.0, 1.0), r"LogUniform.low must be a finite number above zero"),

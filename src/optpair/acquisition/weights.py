@@ -84,13 +84,15 @@ def fit_success(
 ) -> Success:
     """The chance of success, from the points of told and of failed trials.
 
-    Of the objective's process only the columns matter: the border of what fails is rough, and its
-    mean is known. Of more than `most` rows, every k-th says what the hyperparameters are.
+    Of the objective's process only the columns and the prior of the length scales matter: the
+    border of what fails is rough, and its mean is known. Of more than `most` rows, every k-th says
+    what the hyperparameters are.
     """
     X = np.concatenate([told, failed])
     labels = np.repeat([0.0, FAILED], [len(told), len(failed)])
     sample = Sample(X, labels, np.full(len(X), np.nan))
-    own = Process(process.columns, Matern52(), Prior(mean_scale=0.0))
+    prior = Prior(lengthscale=process.prior.lengthscale, mean_scale=0.0)
+    own = Process(process.columns, Matern52(), prior)
     k = max(-(-len(X) // most), 1)
     theta = fit_mode(Sample(*(rows[::k] for rows in sample)), own)
     hypers = own.table.hyperparameters(theta[None])

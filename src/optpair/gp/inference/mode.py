@@ -24,9 +24,9 @@ def fit_mode(sample: Sample, process: Process, start: Theta | None = None) -> Th
 
     table = process.table
     starts = [] if start is None else [np.asarray(start)]
-    for shift in (-1.0, 0.0):
+    for shift in (-1.0, 0.0):  # standard deviations, of all length scales together
         away = np.zeros(table.size)
-        table.parts(away)["lengthscale"][:] = shift
+        table.parts(away)["lengthscale"][:] = shift / np.sqrt(process.d)
         starts.append(table.start(away))
     likelihood = Likelihood(sample, process)
 
