@@ -52,10 +52,18 @@ INSIDE: dict[str, tuple[str, ...]] = {
 }
 """Modules of a layer, left to right, where there is such an order."""
 
-SHARED = {"acquisition": {"base", "special", "weights"}}
+SHARED = {"acquisition": {"base", "chance", "special", "weights"}}
 """What one idea per file may import of its own layer; the registry and `own` import all."""
 
-COMBINED = {"aegis": {"mean", "ts"}, "ids": {"jes", "mean"}, "opes": {"jes"}}
+COMBINED = {
+    "aegis": {"mean", "ts"},
+    "cei": {"ei"},
+    "cmes": {"joint"},
+    "ehvi": {"cei"},
+    "ids": {"jes", "mean"},
+    "jes": {"joint"},
+    "opes": {"jes"},
+}
 """Acquisition functions that are made of others, and of which."""
 
 PUBLIC = "(public names)"

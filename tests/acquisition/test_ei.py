@@ -24,7 +24,8 @@ from cases import (
 from scipy import stats
 
 from optpair.acquisition import ei, logei, nei
-from optpair.acquisition.ei import _redrawn, _white
+from optpair.acquisition.ei import redrawn as of_white
+from optpair.acquisition.ei import white
 from optpair.gp import Hyperparameters, Posterior
 from optpair.streams import Stream
 
@@ -33,7 +34,7 @@ Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0
 
 
 def redrawn(seed: int, posterior: Posterior, draws: int) -> Posterior:
-    return _redrawn(posterior, _white(Stream.of(seed), posterior, draws))
+    return of_white(posterior, white(Stream.of(seed), posterior, draws))
 
 
 def closed_form(mean: np.ndarray, variance: np.ndarray, incumbent: np.ndarray) -> np.ndarray:
@@ -206,7 +207,7 @@ def test_noisy_slope_against_central_differences() -> None:
 def test_one_datum_more_leaves_the_numbers_of_the_others() -> None:
     """Draw p of fantasy f is number p F + f."""
     fewer, more = condition(HYPERS, X[:-1], Y[:-1]), condition(HYPERS, X, Y)
-    first, second = (_white(Stream.of(3), posterior, 5) for posterior in (fewer, more))
+    first, second = (white(Stream.of(3), posterior, 5) for posterior in (fewer, more))
     np.testing.assert_array_equal(second[:, :, : N - 1], first)
     values = np.stack([np.zeros(M), np.full(M, 50.0)], 1)
     drawn = redrawn(0, grown(values), 3).residual[..., -1]

@@ -7,6 +7,9 @@ controls, which need no model, and functions of your own.
 
 from optpair.acquisition.aegis import aegis
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
+from optpair.acquisition.cei import constrained_ei
+from optpair.acquisition.cmes import cmes_ibo
+from optpair.acquisition.ehvi import ehvi
 from optpair.acquisition.ei import ei, logei, nei
 from optpair.acquisition.es import es
 from optpair.acquisition.fitbo import fitbo
@@ -16,9 +19,18 @@ from optpair.acquisition.kg import kg
 from optpair.acquisition.mean import mean
 from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, mes_noisy, rmes
 from optpair.acquisition.opes import opes
+from optpair.acquisition.parego import parego
 from optpair.acquisition.pes import pes
 from optpair.acquisition.pi import pi
-from optpair.acquisition.registry import CONTROLS, REGISTRY, Entry, entry_of, names, register
+from optpair.acquisition.registry import (
+    CONTROLS,
+    REGISTRY,
+    Entry,
+    check_goal,
+    entry_of,
+    names,
+    register,
+)
 from optpair.acquisition.ts import ts
 from optpair.acquisition.ucb import ucb
 from optpair.acquisition.weights import Success, Weight, Weighted, fit_success, weighted
@@ -36,6 +48,10 @@ __all__ = [
     "Weight",
     "Weighted",
     "aegis",
+    "check_goal",
+    "cmes_ibo",
+    "constrained_ei",
+    "ehvi",
     "ei",
     "entry_of",
     "es",
@@ -54,6 +70,7 @@ __all__ = [
     "names",
     "nei",
     "opes",
+    "parego",
     "pes",
     "pi",
     "register",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import BLOCK, Posterior, as_points
-from optpair.optima.base import Optima
+from optpair.optima.base import Optima, Wanted
 from optpair.shapes import Bool, Float, Int
 from optpair.streams import Stream
 from optpair.threads import engine_work
@@ -58,6 +58,8 @@ class Context:
     """Sample paths of each outcome, where the registry says that they are needed."""
     optima: Optima | None = None
     """The paths' optima, where the registry says that they are needed."""
+    wanted: Wanted = field(default_factory=Wanted.single)
+    """What is wanted of each outcome."""
 
     @property
     def posterior(self) -> Posterior:

@@ -101,7 +101,7 @@ def build(context: Context, *, log: bool) -> EI:
 def build_noisy(context: Context, *, log: bool) -> EI:
     """Noisy EI from what the engine has at hand; with fantasies, some draws for each."""
     draws = -(-DRAWS // context.posterior.fantasies)
-    return _noisy(context.posterior, _white(context.stream, context.posterior, draws), log)
+    return _noisy(context.posterior, white(context.stream, context.posterior, draws), log)
 
 
 def _of(posterior: Posterior, log: bool) -> EI:
@@ -109,16 +109,16 @@ def _of(posterior: Posterior, log: bool) -> EI:
 
 
 def _noisy(posterior: Posterior, white: White, log: bool) -> EI:
-    return _of(_redrawn(posterior, white), log)  # (M11)
+    return _of(redrawn(posterior, white), log)  # (M11)
 
 
-def _white(stream: Stream, posterior: Posterior, draws: int) -> White:
+def white(stream: Stream, posterior: Posterior, draws: int) -> White:
     """Sets share them, and an observation more does not change those of the others."""
     shape = (len(posterior.X), 2, draws * posterior.fantasies)
     return np.moveaxis(stream.draw().standard_normal(shape), 0, 2)
 
 
-def _redrawn(posterior: Posterior, white: White) -> Posterior:
+def redrawn(posterior: Posterior, white: White) -> Posterior:
     """Posteriors without noise, one for each draw of the values at the data and each fantasy.
 
     The draws of `white` are those of the first fantasy, the second, …, and again from the first.
@@ -167,4 +167,4 @@ def nei(posterior: Posterior, seed: int = 0, *, draws: int = DRAWS, log: bool = 
     """
     if draws < 1:
         raise ValueError(f"draws must be at least 1, not {draws}")
-    return _noisy(posterior, _white(Stream.of(seed), posterior, draws), log)
+    return _noisy(posterior, white(Stream.of(seed), posterior, draws), log)

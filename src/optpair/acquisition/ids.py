@@ -27,7 +27,6 @@ import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets
 from optpair.acquisition.jes import JES, jes
-from optpair.acquisition.jes import build as build_jes
 from optpair.acquisition.mean import Mean
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
@@ -97,7 +96,7 @@ def _of(gain: JES) -> IDS:
 
 def build(context: Context) -> IDS:
     """IDS from what the engine has at hand."""
-    return _of(build_jes(context))
+    return _of(jes(context.posterior, context.need_optima("Joint Entropy Search")))
 
 
 @engine_work

@@ -28,10 +28,12 @@ know to be a little off cannot then tear the mean away.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets, interior
+from optpair.acquisition.joint import JointJES, joint_jes
 from optpair.acquisition.special.truncation import (
     exact_gain,
     exact_gain_and_slopes,
@@ -41,7 +43,7 @@ from optpair.acquisition.special.truncation import (
 from optpair.cube.cube import Cube
 from optpair.gp.conditioned import Conditioned, Functionals, condition_on
 from optpair.gp.posterior import Posterior
-from optpair.optima.base import Optima
+from optpair.optima.base import Optima, Wanted
 from optpair.shapes import Float
 from optpair.threads import engine_work
 
@@ -148,14 +150,19 @@ class JES(Acquisition):
         return values, at.pull(by_z, by_means, by_variance.sum(1)).sum(0)
 
 
-def build(context: Context, *, exact: bool = False) -> JES:
+def build(context: Context, *, exact: bool = False) -> JES | JointJES:
     """JES from what the engine has at hand."""
-    return _jes(context.posterior, context.need_optima("Joint Entropy Search"), DELTA, exact)
+    optima, wanted = context.need_optima("Joint Entropy Search"), context.wanted
+    if wanted.goal != "best":
+        return joint_jes(context.model, optima, wanted, context.cube, peak=False)
+    return _jes(context.posterior, optima, DELTA, exact)
 
 
-def build_peak(context: Context) -> JES:
+def build_peak(context: Context) -> JES | JointJES:
     """JES with flat optima from what the engine has at hand."""
-    optima = context.need_optima("Joint Entropy Search")
+    optima, wanted = context.need_optima("Joint Entropy Search"), context.wanted
+    if wanted.goal != "best":
+        return joint_jes(context.model, optima, wanted, context.cube, peak=True)
     return _peak(context.posterior, optima, context.cube)
 
 
@@ -179,22 +186,93 @@ def _peak(posterior: Posterior, optima: Optima, cube: Cube) -> JES:
     return JES(conditioned, optima.best, optima.weights)
 
 
+@overload
+def jes(
+    model: Posterior,
+    optima: Optima,
+    wanted: None = None,
+    *,
+    delta: float = DELTA,
+    exact: bool = False,
+) -> JES: ...
+
+
+@overload
+def jes(model: tuple[Posterior, ...], optima: Optima, wanted: Wanted) -> JointJES: ...
+
+
 @engine_work
-def jes(posterior: Posterior, optima: Optima, *, delta: float = DELTA, exact: bool = False) -> JES:
+def jes(
+    model: Posterior | tuple[Posterior, ...],
+    optima: Optima,
+    wanted: Wanted | None = None,
+    *,
+    delta: float = DELTA,
+    exact: bool = False,
+) -> JES | JointJES:
     """Joint Entropy Search as a function of points: `jes(posterior, optima)(X)` in nats.
 
-    `delta` (relative to the output scale) softens the conditioning on a pair; `exact` computes the
-    truncation term by quadrature instead of moment matching, at several times the cost.
+    Args:
+        model: the posterior of the objective or, with `wanted`, of each outcome.
+        optima: optima of sample paths.
+        wanted: what is wanted of each outcome, where there are several.
+        delta: softens the conditioning on a pair, relative to the output scale; one outcome only.
+        exact: compute the truncation term by quadrature instead of moment matching, at several
+            times the cost; one outcome only.
     """
-    check_sets(posterior, optima.f)
-    return _jes(posterior, optima, delta, exact)
+    if wanted is not None or isinstance(model, tuple):
+        several = _several(model, optima, wanted)
+        return joint_jes(*several, Cube.box(several[0][0].dimensions), peak=False)
+    check_sets(model, optima.f)
+    return _jes(model, optima, delta, exact)
+
+
+@overload
+def jes_peak(
+    model: Posterior, optima: Optima, wanted: None = None, *, cube: Cube | None = None
+) -> JES: ...
+
+
+@overload
+def jes_peak(
+    model: tuple[Posterior, ...], optima: Optima, wanted: Wanted, *, cube: Cube | None = None
+) -> JointJES: ...
 
 
 @engine_work
-def jes_peak(posterior: Posterior, optima: Optima, *, cube: Cube | None = None) -> JES:
+def jes_peak(
+    model: Posterior | tuple[Posterior, ...],
+    optima: Optima,
+    wanted: Wanted | None = None,
+    *,
+    cube: Cube | None = None,
+) -> JES | JointJES:
     """JES with flat optima as a function of points: `jes_peak(posterior, optima)(X)` in nats.
 
-    On the legal points of `cube`, discrete columns have no slope.
+    On the legal points of `cube`, discrete columns have no slope. `model` and `wanted` as in `jes`.
     """
-    check_sets(posterior, optima.f)
-    return _peak(posterior, optima, Cube.box(posterior.dimensions) if cube is None else cube)
+    if wanted is not None or isinstance(model, tuple):
+        several = _several(model, optima, wanted)
+        whole = Cube.box(several[0][0].dimensions) if cube is None else cube
+        return joint_jes(*several, whole, peak=True)
+    check_sets(model, optima.f)
+    return _peak(model, optima, Cube.box(model.dimensions) if cube is None else cube)
+
+
+def _several(
+    model: Posterior | tuple[Posterior, ...], optima: Optima, wanted: Wanted | None
+) -> tuple[tuple[Posterior, ...], Optima, Wanted]:
+    """Posteriors, optima and wishes that fit together, or an error that says what does not."""
+    posteriors = model if isinstance(model, tuple) else (model,)
+    if wanted is None:
+        raise ValueError(
+            f"{len(posteriors)} posteriors need `wanted`, which says what is wanted of each outcome"
+        )
+    for posterior in posteriors:
+        check_sets(posterior, optima.f)
+    if not len(posteriors) == len(wanted.low) == optima.f.shape[3]:
+        raise ValueError(
+            f"model, wanted and optima must be of the same outcomes, not of {len(posteriors)}, "
+            f"{len(wanted.low)} and {optima.f.shape[3]}"
+        )
+    return posteriors, optima, wanted

@@ -20,6 +20,11 @@ import numpy as np
 from optpair.acquisition import controls, own
 from optpair.acquisition.aegis import build as build_aegis
 from optpair.acquisition.base import Acquisition, Context, Values
+from optpair.acquisition.cei import build as build_cei
+from optpair.acquisition.cei import build_noisy as build_cnei
+from optpair.acquisition.cmes import build as build_cmes
+from optpair.acquisition.ehvi import build as build_ehvi
+from optpair.acquisition.ehvi import build_noisy as build_nehvi
 from optpair.acquisition.ei import build as build_ei
 from optpair.acquisition.ei import build_noisy as build_nei
 from optpair.acquisition.es import build as build_es
@@ -32,6 +37,7 @@ from optpair.acquisition.mean import build as build_mean
 from optpair.acquisition.mes import build as build_mes
 from optpair.acquisition.mes import build_gumbel as build_mes_gumbel
 from optpair.acquisition.opes import build as build_opes
+from optpair.acquisition.parego import build as build_parego
 from optpair.acquisition.pes import build as build_pes
 from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
@@ -43,20 +49,25 @@ from optpair.streams import Stream
 NEEDS = frozenset({"paths", "optima"})
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 OPTIMA = frozenset({"optima"})
+GOALS = ("best", "feasible", "front")
+BEST, FEASIBLE, FRONT = (frozenset({goal}) for goal in GOALS)
+
+
+Build = Callable[[Context], Acquisition]
 
 
 @dataclass(frozen=True)
 class Entry:
     """How to build an acquisition function, and what has to be known about it."""
 
-    build: Callable[[Context], Acquisition]
+    build: Build
     summary: str
     needs: frozenset[str] = frozenset()
     """What of a context it uses beside the model: `paths`, `optima` (which are of paths)."""
     scale: Values = "gain"
     """What its values are."""
     goals: frozenset[str] = frozenset({"best"})
-    """The goals whose optima it can be asked about."""
+    """The goals it serves: `best` (one objective), `feasible` (with constraints), `front`."""
 
     def __post_init__(self) -> None:
         if not self.needs <= NEEDS:
@@ -64,10 +75,23 @@ class Entry:
             raise ValueError(f"needs must be among {', '.join(sorted(NEEDS))}, not {wrong}")
         if self.scale not in get_args(Values):
             raise ValueError(f"scale must be one of {get_args(Values)}, not {self.scale!r}")
+        if not self.goals or not self.goals <= set(GOALS):
+            given = ", ".join(sorted(self.goals)) or "nothing"
+            raise ValueError(f"goals must be among {', '.join(GOALS)}, not {given}")
+
+
+def by_goal(best: Build, other: Build) -> Build:
+    """One builder for a single outcome, and another for several."""
+    return lambda context: (best if context.wanted.goal == "best" else other)(context)
 
 
 _BUILT_IN = {
-    "jes": Entry(build_jes, "Joint Entropy Search, truncation by moment matching", OPTIMA),
+    "jes": Entry(
+        build_jes,
+        "Joint Entropy Search, truncation by moment matching",
+        OPTIMA,
+        goals=BEST | FEASIBLE | FRONT,
+    ),
     "jes-exact": Entry(
         partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature", OPTIMA
     ),
@@ -75,6 +99,7 @@ _BUILT_IN = {
         build_jes_peak,
         "Joint Entropy Search that also knows that the slope at x* is zero",
         OPTIMA,
+        goals=BEST | FEASIBLE | FRONT,
     ),
     "mes": Entry(
         build_mes_gumbel, "Max-value Entropy Search without noise, f* by the Gumbel approximation"
@@ -117,24 +142,28 @@ _BUILT_IN = {
     ),
     "es": Entry(build_es, "Entropy Search on representer points, by Monte Carlo"),
     "ei": Entry(
-        partial(build_ei, log=False),
+        by_goal(partial(build_ei, log=False), partial(build_cei, log=False)),
         "Expected Improvement over the best posterior mean",
         scale="improvement",
+        goals=BEST | FEASIBLE,
     ),
     "logei": Entry(
-        partial(build_ei, log=True),
+        by_goal(partial(build_ei, log=True), partial(build_cei, log=True)),
         "Expected Improvement over the best posterior mean, as a logarithm",
         scale="log improvement",
+        goals=BEST | FEASIBLE,
     ),
     "nei": Entry(
-        partial(build_nei, log=False),
+        by_goal(partial(build_nei, log=False), partial(build_cnei, log=False)),
         "Expected Improvement over values at the data that are drawn, not known",
         scale="improvement",
+        goals=BEST | FEASIBLE,
     ),
     "lognei": Entry(
-        partial(build_nei, log=True),
+        by_goal(partial(build_nei, log=True), partial(build_cnei, log=True)),
         "Expected Improvement over values at the data that are drawn, as a logarithm",
         scale="log improvement",
+        goals=BEST | FEASIBLE,
     ),
     "pi": Entry(build_pi, "Probability of Improvement over the best posterior mean"),
     "ucb": Entry(build_ucb, "upper confidence bound, GP-UCB's schedule", scale="worth"),
@@ -145,13 +174,47 @@ _BUILT_IN = {
         scale="improvement",
     ),
     "ts": Entry(
-        build_ts, "Thompson sampling: one sample path", frozenset({"paths"}), scale="worth"
+        build_ts,
+        "Thompson sampling: one sample path",
+        frozenset({"paths"}),
+        scale="worth",
+        goals=BEST | FEASIBLE | FRONT,
     ),
     "aegis": Entry(
         build_aegis,
         "the mean, a sample path, or a point of the Pareto set of mean and spread, by a coin",
         frozenset({"paths"}),
         scale="worth",
+    ),
+    "cmes-ibo": Entry(
+        build_cmes,
+        "what the best feasible value, or a Pareto set, rules out: a bound without noise",
+        OPTIMA,
+        goals=FEASIBLE | FRONT,
+    ),
+    "ehvi": Entry(
+        partial(build_ehvi, log=False),
+        "expected hypervolume improvement over the front of posterior means",
+        scale="improvement",
+        goals=FRONT,
+    ),
+    "logehvi": Entry(
+        partial(build_ehvi, log=True),
+        "expected hypervolume improvement over the front of posterior means, as a logarithm",
+        scale="log improvement",
+        goals=FRONT,
+    ),
+    "lognehvi": Entry(
+        partial(build_nehvi, log=True),
+        "expected hypervolume improvement over fronts at the data that are drawn, as a logarithm",
+        scale="log improvement",
+        goals=FRONT,
+    ),
+    "parego": Entry(
+        build_parego,
+        "Expected Improvement of a random Chebyshev scalarisation, as a logarithm",
+        scale="log improvement",
+        goals=FRONT,
     ),
     "mean": Entry(build_mean, "the posterior mean: no exploration", scale="worth"),
 }
@@ -193,6 +256,20 @@ def register(name: str, entry: Entry) -> None:
     if not isinstance(entry, Entry):
         raise TypeError(f"entry must be an Entry, not {entry!r}")
     _entries[name] = entry
+
+
+def check_goal(entry: Entry, goal: str) -> None:
+    """Raise if an acquisition function does not serve a goal, with the names of those that do."""
+    if goal in entry.goals:
+        return
+    name = next((name for name, own in REGISTRY.items() if own is entry), entry.summary)
+    serving = ", ".join(other for other, own in REGISTRY.items() if goal in own.goals)
+    asked = {
+        "best": "one objective",
+        "feasible": "an objective under constraints",
+        "front": "several objectives",
+    }[goal]
+    raise ValueError(f"acquisition {name!r} is not for {asked}; use one of {serving}")
 
 
 def entry_of(given: object) -> Entry:

@@ -49,6 +49,10 @@ class Functionals:
     def prior(self, posterior: Posterior) -> Float[np.ndarray, "M P J J"]:
         """Their prior covariance."""
         covariance = posterior.covariance
+        if len(self.groups) > 1 and not any(order for order, _ in self.groups):
+            every = np.stack([star for _, star in self.groups], 2)
+            jets = (covariance.jets(star, every, 0, self.along).rows for _, star in self.groups)
+            return np.concatenate(list(jets), 2)
         rows = []
         for i, (order, star) in enumerate(self.groups):
             row = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -77,6 +77,13 @@ class Wanted:
     def constraints(self) -> tuple[int, ...]:
         """The columns of the constraints."""
         return tuple(o for o in range(len(self.low)) if o not in self.objectives)
+
+    @property
+    def goal(self) -> Literal["best", "feasible", "front"]:
+        """The name of what an optimum is: one point, one under constraints, or a Pareto set."""
+        if len(self.objectives) > 1:
+            return "front"
+        return "feasible" if self.constraints else "best"
 
 
 @runtime_checkable
