@@ -36,11 +36,8 @@ from optpair.shapes import Float, Int, Num
 PENALTY = 30.0  # ρ
 FINALISTS, PLANE_FINALISTS = 1, 4  # of a path's climbs are ended exactly; more up to 2-D
 STEEP = 3.0  # what a violation costs where starts are chosen
-ROUNDS, ENDING, ENDING_RADIUS = (
-    2,
-    6,
-    1e-2,
-)  # climbs in double, their steps, and the first one's size
+ROUNDS, PLANE_ROUNDS = 2, 4  # climbs in double, with λ brought up to date before each;
+ENDING, ENDING_RADIUS = 6, 1e-2  # the steps of one, and the size of its first
 FINALLY = 1e-7  # of √a: what is left to win where those end
 
 
@@ -87,7 +84,9 @@ class _Search:
         out = self._violation(values)
         penalised = values[self.objective] - STEEP * out
         strict = np.where(out > 0, -1e6 * (1 + out), values[self.objective])
-        leaders = [self._leaders(score, sources) for score in (penalised, strict)]
+        # Up to 2-D groups are close to each other: those who must be feasible look elsewhere.
+        scores = (penalised, strict) if D <= 2 else (penalised,)
+        leaders = [self._leaders(score, sources) for score in scores]
         starts = points[np.concatenate(leaders, -1)].reshape(M * P, -1, D)
         # The best point that is feasible as it stands, or the least violated one: always kept.
         fallback = points[np.argmax(strict, -1)]
@@ -110,7 +109,7 @@ class _Search:
         """The best points of a few groups of every source, by their place among all points."""
         found, begin = [], 0
         for X in sources:
-            found.append(begin + best_of(score[..., begin : begin + len(X)], GROUPS // 2))
+            found.append(begin + best_of(score[..., begin : begin + len(X)], GROUPS))
             begin += len(X)
         return np.concatenate(found, -1)
 
@@ -141,7 +140,7 @@ class _Search:
     ) -> Float[np.ndarray, "r D"]:
         """Climbed on in double precision, λ brought up to date between climbs."""
         joint, rows = landscape.joint, np.arange(len(x))
-        for turn in range(ROUNDS):
+        for turn in range(PLANE_ROUNDS if x.shape[1] <= 2 else ROUNDS):
             if turn:
                 landscape = replace(landscape, multipliers=landscape.updated(joint.at(x, rows)[0]))
             x, _, known = ascend(
@@ -154,7 +153,8 @@ class _Search:
                 radius=ENDING_RADIUS,
                 known=known,
             )
-        return corrected(joint, self.limits, x, self.region)
+        multipliers = landscape.updated(joint.at(x, rows)[0])
+        return corrected(joint, self.limits, x, self.region, multipliers)
 
     def _best(
         self, owner: Int[np.ndarray, " p"], kept: Float[np.ndarray, "p K D"]

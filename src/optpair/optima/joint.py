@@ -188,9 +188,15 @@ class Lagrangian:
 
 
 def corrected(
-    joint: JointRows, limits: Limits, X: Float[np.ndarray, "r D"], region: Region
+    joint: JointRows,
+    limits: Limits,
+    X: Float[np.ndarray, "r D"],
+    region: Region,
+    multipliers: tuple[Num[np.ndarray, " r"], ...] = (),
 ) -> Float[np.ndarray, "r D"]:
     """The points moved onto the limits they violate, along the slopes of those constraints.
+
+    With multipliers also onto those that they fall short of though λ > 0: they are active.
 
     Newton steps of least length in the free columns; a column that would leave the region is held.
     Where they do not arrive, nothing is moved.
@@ -202,8 +208,12 @@ def corrected(
         values, slopes = joint.at(X[todo], todo)
         change = np.zeros((len(todo), len(values)))
         of_set = joint.owner[todo] // joint.paths[0].shape[1]
-        for (o, side, _), gap in zip(limits.sides, limits.gaps(values, of_set), strict=True):
-            change[:, o] -= side * np.where(gap > 0.5 * FEASIBLE, gap + INSIDE, 0.0)
+        gaps = limits.gaps(values, of_set)
+        for i, ((o, side, _), gap) in enumerate(zip(limits.sides, gaps, strict=True)):
+            moved = gap > 0.5 * FEASIBLE
+            if multipliers and turn < CORRECTIONS:
+                moved |= (gap < -FEASIBLE) & (multipliers[i][todo] > 0)
+            change[:, o] -= side * np.where(moved, gap + INSIDE, 0.0)
         out = change.any(1)
         todo, change = todo[out], change[out]
         if len(todo) == 0 or turn == CORRECTIONS:
