@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from optpair.problem.outcomes import Objective
+from optpair.problem.outcomes import Constraint, Objective
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Float, Int, Space
 
@@ -43,3 +43,36 @@ def test_what_the_user_does_to_his_dict_afterwards_does_not_matter() -> None:
     problem = Problem(SPACE, outcomes)
     outcomes["b"] = Objective()
     assert problem.names == ("a",)
+
+
+def test_objectives_and_constraints() -> None:
+    limit = Constraint(high=20)
+    problem = Problem(SPACE, {"a": "maximize", "b": limit, "c": Objective()})  # type: ignore[dict-item]
+    assert problem.objectives == {"a": Objective("maximize"), "c": Objective()}
+    assert problem.constraints == {"b": limit}
+    assert Problem.from_json(json.loads(json.dumps(problem.to_json()))) == problem
+    with pytest.raises(ValueError, match="there are several objectives, 'a', 'c'; each is in"):
+        _ = problem.objective
+    assert Problem(SPACE, {"b": limit, "a": Objective()}).objective == Objective()
+
+
+def test_goals() -> None:
+    limit = Constraint(high=20)
+    assert Problem.single(SPACE, "minimize").goal == "best"
+    assert Problem(SPACE, {"a": Objective(), "b": limit}).goal == "feasible"
+    assert Problem(SPACE, {"a": Objective(), "b": limit, "c": Objective()}).goal == "front"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kind", "match"),
+    [
+        ([("a", "minimize")], TypeError, "outcomes must be a dict by name, like"),
+        ({"a": Constraint(low=1)}, ValueError, "'a' are all constraints, .* matters most an Obj"),
+        ({"a": 1}, TypeError, "outcome 'a' must be 'minimize'"),
+        ({1: "minimize"}, TypeError, "an outcome's name must be a text, not 1"),
+        ({"": "minimize"}, TypeError, "an outcome's name must be a text"),
+    ],
+)
+def test_what_outcomes_cannot_be(outcomes: Any, kind: type[Exception], match: str) -> None:
+    with pytest.raises(kind, match=match):
+        Problem(SPACE, outcomes)

@@ -86,6 +86,22 @@ def test_the_beginning_has_nothing_pending_or_failed(history: History) -> None:
     assert whole.told == 3
 
 
+def test_every_replicate_is_a_row_of_its_point(history: History) -> None:
+    history.tell(point(6), {"gain": [1.0, 3.0, 5.0], "loss": [2.0, 4.0]}, noise_var={"gain": 0.1})
+    history.tell(point(7), {"size": 1.0})
+    data, nan = history.data(), np.nan
+    assert (data.told, len(data.X)) == (5, 7)
+    assert data.trial.tolist() == [0, 1, 2, 3, 3, 3, 4]
+    np.testing.assert_array_equal(data.X[3:6], [SPACE.encode(point(6))] * 3)
+    np.testing.assert_array_equal(data.Y[3:6], [[-2, 1, nan], [-4, 3, nan], [nan, 5, nan]])
+    np.testing.assert_array_equal(data.noise_var[3:6, 1], [0.1] * 3)
+    np.testing.assert_array_equal(data.means(0), [-1, nan, 5, -3, nan])
+    np.testing.assert_array_equal(data.means(1), [2, 4, nan, 3, nan])
+    slip = data.doubting(1, np.array([False, False, False, False, True]))
+    np.testing.assert_array_equal(slip.means(1), [2, 4, nan, 2, nan])
+    assert (data.first(4).told, len(data.first(4).X)) == (4, 6)
+
+
 def test_nothing_at_all_has_shapes_too() -> None:
     data = Data.of(THREE, [], {})
     D = SPACE.layout.dimensions

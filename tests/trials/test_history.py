@@ -321,7 +321,7 @@ def test_a_refused_revision_changes_nothing(
 
 
 THREE = Problem(
-    SPACE, {"loss": Objective("minimize"), "gain": Objective("maximize"), "size": Objective()}
+    SPACE, {"loss": Objective(), "gain": Objective("maximize"), "size": Objective(bounds=(0, 1))}
 )
 
 
@@ -332,8 +332,8 @@ def test_several_outcomes_are_told_by_name() -> None:
     assert told.value is told.noise_var is None
     assert repr(told).endswith("state='told', outcomes={'gain': 2.0, 'loss': 1.0})")
     assert history.measured() == {"loss": 1, "gain": 1, "size": 0}
-    alone = history.tell(point(1), {"size": 3.0})
-    assert alone.value == 3.0
+    alone = history.tell(point(1), {"size": 0.5})
+    assert alone.value == 0.5
     again = History.from_json(json.loads(json.dumps(history.to_json())))
     assert list(again) == list(history)
     assert again.problem == THREE
@@ -343,10 +343,15 @@ def test_several_outcomes_are_told_by_name() -> None:
     ("value", "noise_var", "kind", "match"),
     [
         (1.0, None, TypeError, "value must be a dict with some of 'loss', 'gain', 'size'"),
-        ({"los": 1.0}, None, ValueError, "value must have names of outcomes, 'loss'"),
-        ({}, None, ValueError, "value must have names of outcomes"),
-        ({"loss": None}, None, TypeError, "value must be one real number"),
-        ({"loss": math.nan}, None, ValueError, "value must be finite"),
+        ({"los": 1.0}, None, ValueError, "outcomes, 'loss', .*; did you mean 'loss'?"),
+        ({}, None, ValueError, "must have names of outcomes, .*; if the evaluation failed, say so"),
+        ({"loss": None}, None, TypeError, "loss must be one real number"),
+        ({"loss": math.nan}, None, ValueError, "loss must be finite .*; leave out an outcome that"),
+        ({"loss": []}, None, ValueError, "'loss' is an empty list; leave out an outcome that was"),
+        ({"loss": [1.0, math.nan]}, None, ValueError, "loss must be finite"),
+        ({"loss": [[1.0]]}, None, TypeError, "loss must be one real number"),
+        ({"size": 1.1}, None, ValueError, "size must be within its bounds, 0 to 1, not 1.1; if it"),
+        ({"size": [0.5, -1]}, None, ValueError, "size must be within its bounds, 0 to 1, not -1"),
         ({"loss": 1.0}, 0.1, TypeError, "noise_var must be a dict with some of"),
         ({"loss": 1.0}, {"gain": 0.1}, ValueError, "noise_var is given for gain, which has no"),
         ({"loss": 1.0}, {"loss": -1.0}, ValueError, "noise_var must be a finite variance"),
@@ -395,3 +400,19 @@ def test_points_are_those_of_the_trials(history: History) -> None:
     }
     history.cancel(1)
     assert set(history.points) == {0}
+
+
+def test_replicates_are_kept_one_by_one() -> None:
+    history = History(THREE)
+    told = history.tell(HERE, {"loss": [1.0, 2.0, 6.0], "gain": np.array([2, 4]), "size": 0.5})
+    assert told.outcomes["loss"] == Measurement(3.0, None, (1.0, 2.0, 6.0))
+    assert told.outcomes["gain"].values == (2.0, 4.0)
+    assert told.outcomes["size"] == Measurement(0.5)
+    assert history.measured() == {"loss": 3, "gain": 2, "size": 1}
+    history.tell(point(1), {"loss": [7.0]}, noise_var={"loss": 0.5})
+    assert history[1].outcomes["loss"] == Measurement(7.0, 0.5)
+    again = History.from_json(json.loads(json.dumps(history.to_json())))
+    assert list(again) == list(history)
+    assert again[0].outcomes["loss"].replicates == (1.0, 2.0, 6.0)
+    huge = history.tell(point(2), {"loss": [1e300] * 3})
+    assert huge.outcomes["loss"].value == pytest.approx(1e300)

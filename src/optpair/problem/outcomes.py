@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,18 +18,31 @@ MOST_NOISE = 1e150
 
 @dataclass(frozen=True)
 class Objective:
-    """An outcome to be made as small or as large as possible."""
+    """An outcome to be made as small or as large as possible.
+
+    Examples:
+        >>> Objective("maximize", bounds=(0, 1)).bounds
+        (0.0, 1.0)
+
+    Args:
+        direction: `"minimize"` or `"maximize"`.
+        noise: the standard deviation of every value's noise, 0 where values are exact; None where
+            it is not known.
+        bounds: values that it can never leave, like (0, 1) of an accuracy; either may be None. What
+            is predicted stays within them.
+    """
 
     direction: Direction = "minimize"
     noise: float | None = None
-    """The standard deviation of every value's noise, 0 where values are exact; None where it is
-    not known."""
+    bounds: tuple[float | None, float | None] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.direction, str) or self.direction not in get_args(Direction):
             raise ValueError(f"direction must be 'minimize' or 'maximize', not {self.direction!r}")
         if self.noise is not None:
             object.__setattr__(self, "noise", check_noise(self.noise))
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", _check_bounds(self.bounds))
 
     @property
     def sign(self) -> float:
@@ -36,12 +52,124 @@ class Objective:
     @property
     def noise_var(self) -> float | None:
         """The variance of every value's noise, where it is known."""
-        return None if self.noise is None else self.noise * self.noise
+        return _squared(self.noise)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The bounds of sign · value: −∞ and ∞ where there are none."""
+        return _signed(self.sign, *(self.bounds or (None, None)))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """An objective has none: −∞ and ∞."""
+        return -math.inf, math.inf
+
+    @property
+    def bad_side(self) -> bool:
+        """Whether values far down say only that they are bad, not how bad: they do."""
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs to build an equal one."""
         known = {} if self.noise is None else {"noise": self.noise}
-        return {"kind": "Objective", "direction": self.direction} | known
+        within = {} if self.bounds is None else {"bounds": list(self.bounds)}
+        return {"kind": "Objective", "direction": self.direction} | known | within
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """An outcome that must stay at or above `low`, at or below `high`, or between the two.
+
+    Examples:
+        >>> Constraint(high=20).met(18.2)
+        True
+
+    Args:
+        low: the least value that will do, in the outcome's own units.
+        high: the largest value that will do.
+        noise: the standard deviation of every value's noise, 0 where values are exact; None where
+            it is not known.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    noise: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _check_limit(name, value))
+        if self.low is None and self.high is None:
+            raise ValueError(
+                "a Constraint needs low or high, like Constraint(high=20.0), or both; an outcome "
+                "without a limit is an Objective, or not needed"
+            )
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"low must be below high, not low={self.low:g}, high={self.high:g}")
+        if self.noise is not None:
+            object.__setattr__(self, "noise", check_noise(self.noise))
+
+    @property
+    def sign(self) -> float:
+        """What values are multiplied by, so that the good side is up where there is one."""
+        return -1.0 if self.low is None else 1.0
+
+    @property
+    def noise_var(self) -> float | None:
+        """The variance of every value's noise, where it is known."""
+        return _squared(self.noise)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """A constraint has no bounds: −∞ and ∞."""
+        return -math.inf, math.inf
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between what sign · value must be: −∞ or ∞ where there is no limit."""
+        return _signed(self.sign, self.low, self.high)
+
+    @property
+    def bad_side(self) -> bool:
+        """Whether values far down say only that they are bad; between two limits none is."""
+        return self.low is None or self.high is None
+
+    def met(self, value: float) -> bool:
+        """Whether a value is within the limits."""
+        low, high = self.limits
+        return low <= self.sign * value <= high
+
+    def __str__(self) -> str:
+        least = "" if self.low is None else f"at least {self.low:.5g}"
+        most = "" if self.high is None else f"at most {self.high:.5g}"
+        return " and ".join(filter(None, (least, most)))
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs to build an equal one."""
+        known = {} if self.noise is None else {"noise": self.noise}
+        return {"kind": "Constraint", "low": self.low, "high": self.high} | known
+
+
+Outcome = Objective | Constraint
+
+
+def as_outcome(name: str, given: object) -> Outcome:
+    """An outcome as it is or, for short, the direction of an objective."""
+    if isinstance(given, Outcome):
+        return given
+    if isinstance(given, str) and given in get_args(Direction):
+        return Objective(given)  # type: ignore[arg-type]
+    raise TypeError(
+        f"outcome {name!r} must be 'minimize', 'maximize', an Objective or a Constraint, "
+        f"not {given!r:.80}"
+    )
+
+
+def meant(name: object, names: Iterable[str]) -> str:
+    """A question, where a name is nearly one of some: to be put behind an error."""
+    close = difflib.get_close_matches(str(name), list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_noise(value: object) -> float:
@@ -57,8 +185,51 @@ def check_noise(value: object) -> float:
     return float(plain)
 
 
-def outcome_from_json(document: Any) -> Objective:
+def _squared(noise: float | None) -> float | None:
+    return None if noise is None else noise * noise
+
+
+def _signed(sign: float, low: float | None, high: float | None) -> tuple[float, float]:
+    """Two ends after multiplication by a sign, the lower one first."""
+    ends = -math.inf if low is None else low, math.inf if high is None else high
+    return ends if sign > 0 else (-ends[1], -ends[0])
+
+
+def _check_limit(name: str, value: object) -> float:
+    """A finite number as a plain float."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        raise TypeError(f"{name} must be a finite number, or None, not {value!r:.80}")
+    try:
+        number = float(plain)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(
+            f"{name} must be a finite number, or None where there is none, not {value!r:.80}"
+        )
+    return number
+
+
+def _check_bounds(given: object) -> tuple[float | None, float | None] | None:
+    """A pair of ends, of which either may be None; None where both are."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(
+            f"bounds must be a pair like (0, 1), in which either may be None, not {given!r:.80}"
+        )
+    low, high = (
+        None if end is None else _check_limit(f"bounds[{i}]", end) for i, end in enumerate(given)
+    )
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"bounds must increase, not ({low:g}, {high:g})")
+    return None if low is None and high is None else (low, high)
+
+
+def outcome_from_json(document: Any) -> Outcome:
     """The outcome that `to_json` described."""
-    if not isinstance(document, dict) or document.get("kind") != "Objective":
-        raise ValueError(f"{document!r} is no outcome")
-    return Objective(document["direction"], document.get("noise"))
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind == "Objective":
+        return Objective(document["direction"], document.get("noise"), document.get("bounds"))
+    if kind == "Constraint":
+        return Constraint(document["low"], document["high"], document.get("noise"))
+    raise ValueError(f"{document!r} is no outcome")

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from optpair.problem.outcomes import Direction, Objective, outcome_from_json
+from optpair.problem.outcomes import (
+    Constraint,
+    Direction,
+    Objective,
+    Outcome,
+    as_outcome,
+    outcome_from_json,
+)
 from optpair.problem.space import Space
 
 VALUE = "value"
 """The name of the outcome where there is only one and nobody has named it."""
 
+GoalName = Literal["best", "feasible", "front"]
+"""What is looked for: the best point, the best that meets all constraints, or a front of them."""
+
 
 @dataclass(frozen=True)
 class Problem:
-    """A space to search, and the outcomes of a trial by name, in a fixed order."""
+    """A space to search, and the outcomes of a trial by name, in a fixed order.
+
+    A direction stands for an objective: `{"accuracy": "maximize", "latency": Constraint(high=20)}`.
+    """
 
     space: Space
-    outcomes: Mapping[str, Objective]
+    outcomes: Mapping[str, Outcome]
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise TypeError(
                 f"space must be a Space, like Space({{'x': Float(0, 1)}}), not {self.space!r:.80}"
             )
-        if not self.outcomes:
-            raise ValueError("a problem needs at least one outcome")
-        object.__setattr__(self, "outcomes", dict(self.outcomes))
+        object.__setattr__(self, "outcomes", _check_outcomes(self.outcomes))
 
     @classmethod
     def single(cls, space: Space, direction: Direction, noise: float | None = None) -> Problem:
@@ -40,10 +51,37 @@ class Problem:
         return tuple(self.outcomes)
 
     @property
+    def objectives(self) -> dict[str, Objective]:
+        """What is to be as small or as large as possible."""
+        return {name: o for name, o in self.outcomes.items() if isinstance(o, Objective)}
+
+    @property
+    def constraints(self) -> dict[str, Constraint]:
+        """What must stay within limits."""
+        return {name: o for name, o in self.outcomes.items() if isinstance(o, Constraint)}
+
+    @property
     def objective(self) -> Objective:
-        """The only outcome."""
-        (only,) = self.outcomes.values()
+        """The only objective.
+
+        Raises:
+            ValueError: where there are several.
+        """
+        objectives = self.objectives
+        if len(objectives) > 1:
+            raise ValueError(
+                f"there are several objectives, {', '.join(map(repr, objectives))}; each is in "
+                "problem.objectives"
+            )
+        (only,) = objectives.values()
         return only
+
+    @property
+    def goal(self) -> GoalName:
+        """What is looked for."""
+        if len(self.objectives) > 1:
+            return "front"
+        return "feasible" if self.constraints else "best"
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs to build an equal problem."""
@@ -55,3 +93,25 @@ class Problem:
         """The problem that `to_json` described."""
         outcomes = {row["name"]: outcome_from_json(row) for row in document["outcomes"]}
         return cls(Space.from_json(document["space"]), outcomes)
+
+
+def _check_outcomes(given: object) -> dict[str, Outcome]:
+    """Outcomes by name, at least one of them an objective."""
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "outcomes must be a dict by name, like {'accuracy': 'maximize', "
+            f"'latency': Constraint(high=20)}}, not {given!r:.80}"
+        )
+    if not given:
+        raise ValueError("a problem needs at least one outcome")
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"an outcome's name must be a text, not {name!r:.80}")
+    outcomes = {name: as_outcome(name, outcome) for name, outcome in given.items()}
+    if not any(isinstance(outcome, Objective) for outcome in outcomes.values()):
+        raise ValueError(
+            f"outcomes {', '.join(map(repr, outcomes))} are all constraints, so no point is better "
+            "than another; make the one that matters most an Objective('minimize') or "
+            "Objective('maximize')"
+        )
+    return outcomes

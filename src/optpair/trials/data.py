@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from optpair.problem.problem import Problem
-from optpair.shapes import Bool, Float
+from optpair.shapes import Bool, Float, Int
 from optpair.trials.trial import Trial
 
 
@@ -37,7 +37,11 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """Everything that was told, on the cube, to be maximised."""
+    """Everything that was told, on the cube, to be maximised.
+
+    A trial has one row or, where an outcome was measured several times in it, a row for each of
+    those values: only the model knows how noisy one of them is.
+    """
 
     X: Float[np.ndarray, "n D"]
     Y: Float[np.ndarray, "n O"]
@@ -48,6 +52,8 @@ class Data:
     failed: Float[np.ndarray, "m D"]
     doubted: Bool[np.ndarray, "n O"]
     """Values that are taken for slips; nobody has judged them at first."""
+    trial: Int[np.ndarray, " n"]
+    """Which of the told trials each row is of."""
 
     @classmethod
     def of(
@@ -64,17 +70,22 @@ class Data:
             return np.array(rows, dtype=np.float64).reshape(len(rows), D)
 
         told = [trial for trial in every if trial.state == "told"]
-        shape = (len(told), len(problem.outcomes))
+        counts = [max(len(m.values) for m in trial.outcomes.values()) for trial in told]
+        first = np.cumsum([0, *counts])
+        shape = (int(first[-1]), len(problem.outcomes))
         Y, noise_var = np.full(shape, np.nan), np.full(shape, np.nan)
         for column, (name, outcome) in enumerate(problem.outcomes.items()):
-            for row, trial in enumerate(told):
+            for row, trial in zip(first, told, strict=False):
                 found = trial.outcomes.get(name)
                 if found is not None:
-                    Y[row, column] = outcome.sign * found.value
+                    rows = slice(row, row + len(found.values))
+                    Y[rows, column] = outcome.sign * np.array(found.values)
                     own = outcome.noise_var if found.noise_var is None else found.noise_var
-                    noise_var[row, column] = np.nan if own is None else own
+                    noise_var[rows, column] = np.nan if own is None else own
+        of = np.repeat(np.arange(len(told)), counts)
         known = np.zeros(shape, dtype=bool)
-        return cls(stack("told"), Y, noise_var, stack("pending"), stack("failed"), known)
+        X = stack("told")[of]
+        return cls(X, Y, noise_var, stack("pending"), stack("failed"), known, of)
 
     def __repr__(self) -> str:
         return (
@@ -84,8 +95,8 @@ class Data:
 
     @property
     def told(self) -> int:
-        """n, the number of trials that were told."""
-        return len(self.X)
+        """The number of trials that were told."""
+        return int(self.trial[-1]) + 1 if len(self.trial) else 0
 
     @property
     def outcomes(self) -> int:
@@ -106,6 +117,15 @@ class Data:
         doubted[~np.isnan(self.Y[:, column]), column] = found
         return replace(self, doubted=doubted)
 
+    def means(self, column: int) -> Float[np.ndarray, " t"]:
+        """The mean of each told trial's values of an outcome that nobody doubts; NaN without."""
+        counts = ~np.isnan(self.Y[:, column]) & ~self.doubted[:, column]
+        trial, y = self.trial[counts], self.Y[counts, column]
+        number = np.bincount(trial, minlength=self.told)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = y / number[trial]
+            return np.where(number > 0, np.bincount(trial, share, minlength=self.told), np.nan)
+
     @property
     def exact(self) -> bool:
         """Whether the values of every outcome are exact."""
@@ -113,14 +133,16 @@ class Data:
 
     def first(self, count: int) -> Data:
         """After the first `count` told trials, with nothing pending or failed."""
+        rows = int(np.searchsorted(self.trial, count))
         return replace(
             self,
-            X=self.X[:count],
-            Y=self.Y[:count],
-            noise_var=self.noise_var[:count],
+            X=self.X[:rows],
+            Y=self.Y[:rows],
+            noise_var=self.noise_var[:rows],
             pending=self.pending[:0],
             failed=self.failed[:0],
-            doubted=self.doubted[:count],
+            doubted=self.doubted[:rows],
+            trial=self.trial[:rows],
         )
 
 

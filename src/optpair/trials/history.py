@@ -7,7 +7,7 @@ fork in another thread, finds the history as it was before or as it is after, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat
@@ -15,15 +15,17 @@ from typing import Any, NamedTuple, SupportsFloat
 import numpy as np
 
 from optpair.problem.defaults import LARGEST
+from optpair.problem.outcomes import Outcome, meant
 from optpair.problem.problem import Problem
 from optpair.shapes import Float
 from optpair.trials.data import Data
 from optpair.trials.trial import Measurement, Params, State, Trial
 
 FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
+MISSING = "leave out an outcome that was not measured"
 
-Told = SupportsFloat | Mapping[str, SupportsFloat] | None
-"""A value, or values by the names of their outcomes."""
+Told = SupportsFloat | Mapping[str, SupportsFloat | Sequence[SupportsFloat]] | None
+"""A value, or values by the names of their outcomes; a list of them where it was repeated."""
 
 
 class Entry(NamedTuple):
@@ -181,8 +183,12 @@ class History:
         return Data.of(self.problem, [entry.trial for entry in entries], points)
 
     def measured(self) -> dict[str, int]:
-        """How many trials have a value of each outcome."""
-        return {name: sum(name in t.outcomes for t in self) for name in self.problem.outcomes}
+        """How many values there are of each outcome."""
+        told = [trial.outcomes for trial in self]
+        return {
+            name: sum(len(found[name].values) for found in told if name in found)
+            for name in self.problem.outcomes
+        }
 
     def _outcome(self, value: object, noise_var: object, failed: object) -> dict[str, Any]:
         """What `tell` changes in a trial, checked before anything is changed."""
@@ -194,13 +200,29 @@ class History:
             return {"state": "failed", "outcomes": {}}
         values, noises = self._by_name(value, "value"), self._by_name(noise_var, "noise_var")
         outcomes = {}
-        for name, number in values.items():
+        for name, given in values.items():
             noise = noises.pop(name, None)
             known = None if noise is None else check_noise_var(noise)
-            outcomes[name] = Measurement(check_value(number), known)
+            repeated = isinstance(value, Mapping) and _is_list(given)
+            outcomes[name] = self._measured(name, list(given) if repeated else [given], known)
         if any(noise is not None for noise in noises.values()):
             raise ValueError(f"noise_var is given for {', '.join(noises)}, which has no value")
         return {"state": "told", "outcomes": outcomes}
+
+    def _measured(self, name: str, given: list[Any], noise_var: float | None) -> Measurement:
+        """What was measured of an outcome, once or several times."""
+        several = len(self.problem.outcomes) > 1
+        if not given:
+            raise ValueError(f"{name!r} is an empty list; {MISSING}")
+        way_out = f"{MISSING}; {FAILED}" if several else FAILED
+        label = name if several else "value"
+        numbers = [check_value(number, label, way_out) for number in given]
+        for number in numbers:
+            _check_bounds(name, number, self.problem.outcomes[name])
+        if len(numbers) == 1:
+            return Measurement(numbers[0], noise_var)
+        mean = math.fsum(number / len(numbers) for number in numbers)
+        return Measurement(mean, noise_var, tuple(numbers))
 
     def _by_name(self, given: object, what: str) -> dict[str, Any]:
         """One number for the only outcome, or some by the names of their outcomes."""
@@ -214,9 +236,10 @@ class History:
             return {names[0]: given}
         unknown = [name for name in given if name not in names]
         if unknown or not given:
+            hint = meant(unknown[0], names) if unknown else f"; {FAILED}"
             raise ValueError(
                 f"{what} must have names of outcomes, {', '.join(map(repr, names))}, "
-                f"not {_shown(dict(given))}"
+                f"not {_shown(dict(given))}{hint}"
             )
         return dict(given)
 
@@ -227,7 +250,7 @@ class History:
                 "id": trial.id,
                 "params": dict(trial.params),
                 "state": trial.state,
-                "outcomes": {name: found._asdict() for name, found in trial.outcomes.items()},
+                "outcomes": {name: found.to_json() for name, found in trial.outcomes.items()},
             }
             for trial in self
         ]
@@ -246,7 +269,9 @@ class History:
         self._next = self._check_id(row["id"])
         trial, outcomes = self.add(row["params"]), row["outcomes"]
         if row["state"] == "told":
-            values = {name: found["value"] for name, found in outcomes.items()}
+            values = {
+                name: found.get("replicates") or found["value"] for name, found in outcomes.items()
+            }
             noises = {name: found["noise_var"] for name, found in outcomes.items()}
             self.tell(trial, values, noise_var=noises)
         elif outcomes or row["state"] not in ("pending", "failed"):
@@ -267,14 +292,30 @@ def _came(trial: Trial) -> str:
     return f"value {trial.value}" if len(told) == 1 else f"values {told}"
 
 
-def check_value(value: object) -> float:
+def check_value(value: object, name: str = "value", way_out: str = FAILED) -> float:
     """A finite float, or an error that says what to do instead."""
-    number = as_number(value, "value", FAILED)
+    number = as_number(value, name, way_out)
     if not abs(number) <= LARGEST:  # NaN too
         raise ValueError(
-            f"value must be finite and within ±{LARGEST:g}, not {_shown(value)}; {FAILED}"
+            f"{name} must be finite and within ±{LARGEST:g}, not {_shown(value)}; {way_out}"
         )
     return number
+
+
+def _check_bounds(name: str, number: float, outcome: Outcome) -> None:
+    """Raise where a value is beyond what its outcome can ever be."""
+    low, high = outcome.reach
+    if not low <= outcome.sign * number <= high:
+        ends = (low, high) if outcome.sign > 0 else (-high, -low)
+        raise ValueError(
+            f"{name} must be within its bounds, {ends[0]:g} to {ends[1]:g}, not {number:g}; if it "
+            "can be there, make the optimizer with wider bounds, or without"
+        )
+
+
+def _is_list(given: object) -> bool:
+    """Whether these are several numbers: a list, a tuple, or an array of one dimension."""
+    return isinstance(given, list | tuple) or getattr(given, "ndim", 0) == 1
 
 
 def check_noise_var(value: object) -> float:

@@ -28,10 +28,25 @@ class Params(dict[str, Any]):
 
 
 class Measurement(NamedTuple):
-    """The value of an outcome, and the variance of its noise where that is known."""
+    """The value of an outcome, and the variance of its noise where that is known.
+
+    Where an outcome was measured several times in one trial, `replicates` has every value, `value`
+    is their mean, and `noise_var` is the variance of each of them.
+    """
 
     value: float
     noise_var: float | None = None
+    replicates: tuple[float, ...] = ()
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Every value that was measured."""
+        return self.replicates or (self.value,)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON document, without replicates where there are none."""
+        listed = {"replicates": list(self.replicates)} if self.replicates else {}
+        return {"value": self.value, "noise_var": self.noise_var} | listed
 
 
 @dataclass(frozen=True)
