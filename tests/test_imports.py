@@ -26,6 +26,7 @@ FLOW: tuple[frozenset[str], ...] = tuple(
         "persistence",
         "report",
         "found",
+        "front",
         "optimizer",
         "search",
         "demo integrations",
@@ -47,7 +48,19 @@ SHELLS = {"demo", "integrations", "studies", "cli"}
 INSIDE: dict[str, tuple[str, ...]] = {
     "problem": ("defaults", "layout", "parameters", "outcomes", "space", "problem"),
     "trials": ("estimate", "transform", "trial", "data", "history"),
-    "engine": ("settings", "budget", "doubt", "model", "step", "answers", "session"),
+    "engine": (
+        "settings",
+        "budget",
+        "doubt",
+        "hypervolume",
+        "model",
+        "worth",
+        "goals",
+        "step",
+        "fronts",
+        "answers",
+        "session",
+    ),
     "persistence": ("files", "documents"),
 }
 """Modules of a layer, left to right, where there is such an order."""

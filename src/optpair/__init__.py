@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from optpair import acquisition, gp, optima
     from optpair.engine.settings import Settings
     from optpair.found import Belief, Prediction, Recommendation
+    from optpair.front import Front, FrontBelief
     from optpair.gp import Hyperparameters
     from optpair.optimizer import Optimizer
+    from optpair.problem.outcomes import Constraint, Objective
     from optpair.problem.space import Categorical, Float, Int, Space
     from optpair.search import Result, maximize, minimize
     from optpair.threads import limit_threads
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Belief",
     "Categorical",
+    "Constraint",
     "Float",
+    "Front",
+    "FrontBelief",
     "Hyperparameters",
     "Int",
+    "Objective",
     "Optimizer",
     "Prediction",
     "Recommendation",
@@ -47,9 +53,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "Belief": "found",
     "Categorical": "problem.space",
+    "Constraint": "problem.outcomes",
     "Float": "problem.space",
+    "Front": "front",
+    "FrontBelief": "front",
     "Hyperparameters": "gp",
     "Int": "problem.space",
+    "Objective": "problem.outcomes",
     "Optimizer": "optimizer",
     "Prediction": "found",
     "Recommendation": "found",

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from optpair.engine.answers import Answer, Answers, Pairs
-from optpair.problem.problem import Problem
+from optpair.engine.worth import SURE
+from optpair.problem.outcomes import Constraint
+from optpair.problem.problem import VALUE, Problem
 from optpair.shapes import Float
+from optpair.trials.estimate import Estimate
 from optpair.trials.trial import Trial
 
 Decode = Callable[[np.ndarray], Mapping[str, Any]]
@@ -25,13 +28,49 @@ class Doubted:
 
     trial: Trial
     expected: float
+    outcome: str = VALUE
 
     def __str__(self) -> str:
-        value, expected = self.trial.value, self.expected
+        value, expected = self.trial.outcomes[self.outcome].value, self.expected
+        name = "" if self.outcome == VALUE else f"{self.outcome} "
         return (
-            f"trial {self.trial.id}: {value:.5g} is far from the {expected:.5g} that the others "
-            "predict there; it does not count until a repeat agrees"
+            f"trial {self.trial.id}: {name}{value:.5g} is far from the {expected:.5g} that the "
+            "others predict there; it does not count until a repeat agrees"
         )
+
+
+def doubts(answers: Answers, problem: Problem, told: Sequence[Trial]) -> tuple[Doubted, ...]:
+    """The trials with doubted values, in the user's units."""
+    return tuple(
+        Doubted(told[trial], problem.outcomes[name].sign * expected, name)
+        for trial, column, expected in answers.doubts()
+        for name in problem.names[column : column + 1]
+    )
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What is believed of the noiseless value of one outcome at a point; `interval` holds 95 %."""
+
+    mean: float
+    std: float
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, estimate: Estimate, sign: float) -> Predicted:
+        """An estimate of one value in the user's units."""
+        mean, std, low, high = (float(v) for v in estimate.times(sign))
+        return cls(mean, std, (low, high))
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
+
+
+def by_name(estimates: Sequence[Estimate], problem: Problem) -> dict[str, Predicted]:
+    """Estimates of every outcome at a point, in the user's units."""
+    pairs = zip(problem.outcomes.items(), estimates, strict=True)
+    return {name: Predicted.of(estimate, outcome.sign) for (name, outcome), estimate in pairs}
 
 
 @dataclass(frozen=True)
@@ -41,7 +80,12 @@ class Recommendation:
     `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
     told trial with the best value: under noise, often only the luckiest one. `doubted` are trials
     whose values look like slips, and `left_out` are parameters that trials have and the model has
-    not, each with the reason.
+    not, each with the reason. `outcomes` has the same predictions by the outcomes' names.
+
+    Under constraints it is the best predicted of the points that meet all of them with a
+    probability of at least 95 %; `chance` is that probability. Where there is no such point, it is
+    the one that is most likely to meet them: `chance` is below 0.95 then. `observed` is the best of
+    the trials whose values meet the constraints or, where none does, the one that comes closest.
 
     Where all values are exact (`noise=0`), a prediction has to beat the best of them: unless the
     whole interval of the best predicted point is better, the best observed trial is recommended,
@@ -55,6 +99,9 @@ class Recommendation:
     observed: Trial
     doubted: tuple[Doubted, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[str, Predicted] = field(default_factory=dict)
+    chance: float | None = None
+    limits: Mapping[str, Constraint] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -68,12 +115,21 @@ class Recommendation:
         """The engine's answer in the user's units; `told` are the trials of the rows."""
         sign = problem.objective.sign
         mean, std, low, high = (float(v) for v in answer.worth.times(sign))
-        params, observed = dict(decode(answer.x)), told[answers.best_row]
-        doubts = answers.doubts().items()
-        doubted = tuple(Doubted(told[row], sign * expected) for row, expected in doubts)
+        params, observed = dict(decode(answer.x)), told[answers.best_trial]
+        doubted = doubts(answers, problem, told)
         if answer.observed:  # to the last digit
             params |= {name: v for name, v in observed.params.items() if name in params}
-        return cls(params, mean, std, (low, high), observed, doubted)
+        return cls(
+            params,
+            mean,
+            std,
+            (low, high),
+            observed,
+            doubted,
+            outcomes=by_name(answer.outcomes, problem),
+            chance=answer.chance,
+            limits=problem.constraints,
+        )
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -85,12 +141,30 @@ class Recommendation:
         worth = f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
         if self.std == 0:
             worth = f"exact value    {self.mean:.5g}; no other point is sure to be better"
+        if self.chance is not None:
+            return self._under_constraints() + doubted + missing
+        value = next(iter(best.outcomes.values())).value
         return (
-            f"recommended    {_listed(self.params)}\n"
+            f"recommended    {listed(self.params)}\n"
             f"{worth}\n"
-            f"best observed  {best.value:.5g} in trial {best.id}: {_listed(best.params)}"
+            f"best observed  {value:.5g} in trial {best.id}: {listed(best.params)}"
             f"{doubted}{missing}"
         )
+
+    def _under_constraints(self) -> str:
+        """The same for several outcomes, each by its name."""
+        assert self.chance is not None
+        best, width = self.observed, max(map(len, self.outcomes))
+        lines = [f"recommended    {listed(self.params)}"]
+        for name, predicted in self.outcomes.items():
+            limit = f" (must be {self.limits[name]})" if name in self.limits else ""
+            lines.append(f"predicted      {name:<{width}} {predicted}{limit}")
+        lines.append(f"feasible       {feasibility(self.chance)}")
+        values = {name: found.value for name, found in best.outcomes.items()}
+        met = all(name in values and o.met(values[name]) for name, o in self.limits.items())
+        kind = "best observed" if met else "came closest "
+        lines.append(f"{kind}  {listed(values)} in trial {best.id}: {listed(best.params)}")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -117,6 +191,9 @@ class Belief:
     `next_gain` is what the best next trial would teach about the pair, in nats. `gap` is how much
     better the optimum is expected to be than the recommendation, and `gap_interval` holds 95 % of
     that belief.
+
+    Under constraints `possible` is the probability that any point meets them all, and the samples
+    are of the best points that do.
     """
 
     params: tuple[Mapping[str, Any], ...]
@@ -125,6 +202,7 @@ class Belief:
     gap: float
     gap_interval: tuple[float, float]
     recommendation: Recommendation
+    possible: float | None = None
 
     @classmethod
     def of(
@@ -143,9 +221,15 @@ class Belief:
             gap=pairs.gap,
             gap_interval=pairs.gap_interval,
             recommendation=Recommendation.of(pairs.best, answers, problem, decode, told),
+            possible=pairs.possible,
         )
 
     def __str__(self) -> str:
+        if len(self.values) == 0:
+            return (
+                f"{self.recommendation}\n"
+                "optimum        no sample has a point that meets all constraints"
+            )
         low, high = np.quantile(self.values, [0.025, 0.975])
         return (
             f"{self.recommendation}\n"
@@ -159,10 +243,22 @@ class Belief:
         return f"Belief({samples} samples, gap={self.gap:.5g}, next_gain={self.next_gain:.3g})"
 
 
-def _listed(items: Mapping[str, Any]) -> str:
+def feasibility(chance: float) -> str:
+    """How likely a point is to meet all constraints, as a person would say it."""
+    share = f"{100 * chance:.3g} %" if chance < SURE else f"{np.floor(1000 * chance) / 10:.4g} %"
+    if chance >= SURE:
+        return f"with a probability of {share}"
+    return (
+        f"no point is likely to meet all constraints yet; this one is the likeliest, with a "
+        f"probability of {share}"
+    )
+
+
+def listed(items: Mapping[str, Any]) -> str:
     """name = value, name = value: numbers with five digits, text quoted."""
-    return ", ".join(f"{name} = {_shown(value)}" for name, value in items.items())
+    return ", ".join(f"{name} = {shown(value)}" for name, value in items.items())
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A number with five digits, or text in quotes."""
     return f"{value:.5g}" if isinstance(value, float) else repr(value)

@@ -18,12 +18,13 @@ from optpair.engine.session import Session, Way
 from optpair.engine.settings import Settings
 from optpair.engine.step import Info
 from optpair.found import Belief, Prediction, Recommendation
+from optpair.front import Front, FrontBelief, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.persistence import documents
 from optpair.persistence.files import Copies
 from optpair.problem.defaults import ACQUISITION
-from optpair.problem.outcomes import Direction
-from optpair.problem.problem import Problem
+from optpair.problem.outcomes import Direction, Outcome
+from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
 from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
@@ -61,12 +62,16 @@ class Optimizer:
 
     Args:
         space: the parameters to tune.
-        direction: `"minimize"` or `"maximize"`.
+        direction: `"minimize"`, which is the default, or `"maximize"`.
+        outcomes: in place of `direction`, what is measured in a trial and wanted of it, by name:
+            `{"accuracy": Objective("maximize", bounds=(0, 1)), "energy": "minimize",
+            "latency": Constraint(high=20)}`. At least one is an `Objective`, or the direction of
+            one; with several objectives the answer is a `Front`.
         seed: any non-negative int; the same seed, asks and tells give the same points. None draws
             one.
         noise: the standard deviation of every value's noise, in units of the objective; 0 where
             values are exact. None leaves it to be inferred. Where a trial is told with a
-            `noise_var` of its own, that counts.
+            `noise_var` of its own, that counts. With `outcomes`, each has a `noise` of its own.
         acquisition: a name in `optpair.acquisition.names()`, or a function of your own: see
             `optpair.acquisition.own`.
         hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or
@@ -78,14 +83,15 @@ class Optimizer:
         self,
         space: Space,
         *,
-        direction: Direction = "minimize",
+        direction: Direction | None = None,
+        outcomes: Mapping[str, Outcome | Direction] | None = None,
         seed: int | None = None,
         noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
-        problem = Problem.single(space, direction, noise)
+        problem = _problem(space, direction, noise, outcomes)
         self._history = History(problem)
         self._session = Session(
             problem,
@@ -110,12 +116,12 @@ class Optimizer:
 
     @property
     def direction(self) -> Direction:
-        """`"minimize"` or `"maximize"`."""
+        """`"minimize"` or `"maximize"`, of the only objective."""
         return self.problem.objective.direction
 
     @property
     def noise(self) -> float | None:
-        """The standard deviation of every value's noise, where that is known."""
+        """The standard deviation of the noise of the only objective, where that is known."""
         return self.problem.objective.noise
 
     @property
@@ -141,7 +147,7 @@ class Optimizer:
     def __repr__(self) -> str:
         counts = [f"{self._history.count(state)} {state}" for state in get_args(State)]
         return (
-            f"<Optimizer: {self.direction} over {len(self.space)} parameters; "
+            f"<Optimizer: {_wish(self.problem)} over {len(self.space)} parameters; "
             f"trials: {', '.join(counts)}; seed {self.seed}>"
         )
 
@@ -187,14 +193,16 @@ class Optimizer:
         noise_var: Told = None,
         failed: bool = False,
     ) -> None:
-        """Report what a trial gave: a finite value, or `failed=True`.
+        """Report what a trial gave: a finite value, values by name, or `failed=True`.
 
         Args:
             trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial
                 mean that trial, others a point of your own.
-            value: the value, within ±1e300.
+            value: the value, within ±1e300. Of several outcomes, a dict by name, without those that
+                were not measured; a list where an outcome was measured several times.
             noise_var: the variance of this value's noise, where it is known; it counts instead of
-                the optimizer's `noise`.
+                the optimizer's `noise`. Of several outcomes, a dict by name; of a list, the
+                variance of each value in it.
             failed: whether the evaluation failed.
 
         Raises:
@@ -215,7 +223,7 @@ class Optimizer:
         before, memory = self._history.known(trial), self._session.memory
         try:
             after = self._history.revise(trial, value, noise_var=noise_var, failed=failed)
-            if before.value != after.value:
+            if _values(before) != _values(after):
                 self._session.forget()  # chains that followed a wrong value start anew
         except BaseException:
             self._history.put_back(before)
@@ -228,31 +236,53 @@ class Optimizer:
         self._history.cancel(trial)
 
     @_locked
-    def recommend(self, *, tried: bool = False) -> Recommendation:
+    def recommend(
+        self, *, tried: bool = False, reference: Mapping[str, float] | None = None
+    ) -> Any:
         """The best predicted point over the whole space, with its 95 % interval.
 
         Where all values are exact, the best observed trial unless a point is sure to be better;
-        see `Recommendation`.
+        see `Recommendation`. With several objectives, the best compromises: see `Front`.
 
-        With `tried`, the best predicted of the told trials: a promise that was put to the test.
+        Args:
+            tried: whether only told trials count: promises that were put to the test.
+            reference: the point from which the hypervolume of a front is measured, a value per
+                objective; by default one that is a little worse than the front in all of them.
+
+        Returns:
+            A `Recommendation`, or a `Front` where there are several objectives.
         """
-        answers, told = self._answers(), self._told()
+        answers, told, problem = self._answers(), self._told(), self.problem
+        if problem.goal == "front":
+            front = answers.front(reference_of(reference, problem), tried=tried)
+            return Front.of(front, answers, problem, self.space.decode, told)
+        if reference is not None:
+            raise ValueError("reference is for several objectives; there is only one here")
         if not tried:
             answer = answers.recommend()
-            return Recommendation.of(answer, answers, self.problem, self.space.decode, told)
+            return Recommendation.of(answer, answers, problem, self.space.decode, told)
         row, answer = answers.tried()
-        return Recommendation.of(answer, answers, self.problem, lambda x: told[row].params, told)
+        return Recommendation.of(answer, answers, problem, lambda x: told[row].params, told)
 
     @_locked
-    def belief(self) -> Belief:
-        """Samples of where the optimum is and what it is worth, and what is still unknown."""
-        answers = self._answers()
-        pairs = answers.belief()
-        return Belief.of(pairs, answers, self.problem, self.space.decode, self._told())
+    def belief(self) -> Any:
+        """Samples of where the optimum is and what it is worth, and what is still unknown.
+
+        Returns:
+            A `Belief`, or a `FrontBelief` where there are several objectives.
+        """
+        answers, told, problem = self._answers(), self._told(), self.problem
+        if problem.goal == "front":
+            return FrontBelief.of(answers.sets(), answers, problem, self.space.decode, told)
+        return Belief.of(answers.belief(), answers, problem, self.space.decode, told)
 
     @_locked
-    def predict(self, params: Sequence[Mapping[str, Any]]) -> Prediction:
-        """What is believed of the noiseless value at each of some points, told or not."""
+    def predict(self, params: Sequence[Mapping[str, Any]]) -> Any:
+        """What is believed of the noiseless value at each of some points, told or not.
+
+        Returns:
+            A `Prediction`, or a dict of them by the outcomes' names where there are several.
+        """
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
             raise TypeError(
                 "params must be a list of dicts, one per point (of a pandas table: "
@@ -260,8 +290,10 @@ class Optimizer:
             )
         rows = [self.space.encode(point) for point in params]
         X = np.array(rows, float).reshape(len(rows), self.space.layout.dimensions)
-        estimate = self._answers().predict(X).times(self.problem.objective.sign)
-        return Prediction(*estimate)
+        estimates = self._answers().predict_all(X)
+        pairs = zip(self.problem.outcomes.items(), estimates, strict=True)
+        found = {name: Prediction(*own.times(outcome.sign)) for (name, outcome), own in pairs}
+        return found if len(found) > 1 else next(iter(found.values()))
 
     @_locked
     def model(self) -> Model:
@@ -276,7 +308,15 @@ class Optimizer:
         """Write a page of HTML on what was found, which needs nothing else; see `optpair.report`.
 
         `name` is its heading. Returns what stands on it: the path, the recommendation, and more.
+
+        Raises:
+            ValueError: where there are several outcomes: a page has one objective so far.
         """
+        if self.problem.goal != "best":
+            raise ValueError(
+                "report is for one objective without constraints so far; print(recommend()) and "
+                "belief() say what was found for several outcomes"
+            )
         from optpair import report  # late: a search may end without a page
 
         points = self._history.points
@@ -312,6 +352,13 @@ class Optimizer:
             failed = self._history.count("failed")
             extra = f": all {failed} that ended have failed" if failed else ""
             raise ValueError(f"no trial has a value yet{extra}; tell at least one value first")
+        measured = self._history.measured()
+        missing = [name for name in self.problem.objectives if not measured[name]]
+        if missing:
+            raise ValueError(
+                f"no trial has a value of {missing[0]!r} yet, which is an objective; tell at least "
+                "one value of it first"
+            )
         return self._session.answers(self._history.data())
 
     def _told(self) -> list[Trial]:
@@ -335,14 +382,48 @@ class Optimizer:
         history = History.from_json(document)
         optimizer = cls(
             history.space,
-            direction=history.problem.objective.direction,
-            noise=history.problem.objective.noise,
+            outcomes=history.problem.outcomes,
             **documents.session_from_json(document),
         )
         optimizer._history = history
         optimizer._asked = documents.as_count(document["asked"])
         optimizer._session.restore(document["memory"], history.measured())
         return optimizer
+
+
+def _problem(
+    space: Space,
+    direction: Direction | None,
+    noise: float | None,
+    outcomes: Mapping[str, Outcome | Direction] | None,
+) -> Problem:
+    """A problem with outcomes by name, or with one that needs none."""
+    if outcomes is None:
+        return Problem.single(space, "minimize" if direction is None else direction, noise)
+    if direction is not None:
+        raise ValueError(
+            f"direction={direction!r} and outcomes cannot be given together: with outcomes, each "
+            "objective has its own direction; leave direction out"
+        )
+    if noise is not None:
+        raise ValueError(
+            f"noise={noise!r} and outcomes cannot be given together: with outcomes, each has its "
+            "own noise, like Objective('minimize', noise=0); leave noise out"
+        )
+    return Problem(space, outcomes)  # type: ignore[arg-type]
+
+
+def _wish(problem: Problem) -> str:
+    """What is wanted, in a few words: minimize, or maximize accuracy, keep latency at most 20."""
+    if problem.names == (VALUE,):
+        return problem.objective.direction
+    wishes = [f"{o.direction} {name}" for name, o in problem.objectives.items()]
+    return ", ".join(wishes + [f"keep {name} {o}" for name, o in problem.constraints.items()])
+
+
+def _values(trial: Trial) -> dict[str, tuple[float, ...]]:
+    """Every value that was measured in a trial."""
+    return {name: found.values for name, found in trial.outcomes.items()}
 
 
 class _Lock:

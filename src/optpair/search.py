@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -13,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from optpair.found import Recommendation
+from optpair.found import listed
+from optpair.front import Front
 from optpair.optimizer import Optimizer
 from optpair.persistence import files
 from optpair.problem.defaults import LARGEST
-from optpair.problem.outcomes import Direction
+from optpair.problem.outcomes import Direction, meant
+from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
 from optpair.stderr import Outlet, is_terminal
 from optpair.trials.history import as_number
@@ -34,11 +35,14 @@ class Result:
 
     `x` and `fun` are the recommended point and its predicted noiseless value; see `recommendation`
     for its interval and for the best observed trial. `optimizer` goes on where this stopped.
+
+    With several objectives `recommendation` is a `Front`, `x` is the compromise on it to whose
+    maker all objectives matter alike, and `fun` has its predicted values by name.
     """
 
     x: Mapping[str, Any]
-    fun: float
-    recommendation: Recommendation
+    fun: Any
+    recommendation: Any
     nfev: int
     success: bool
     message: str
@@ -55,7 +59,9 @@ class Result:
         return f"{self.message}{extra}\n{self.recommendation}"
 
     def __repr__(self) -> str:
-        return f"Result(fun={self.fun:.5g}, x={dict(self.x)}, nfev={self.nfev})"
+        several = isinstance(self.recommendation, Front)
+        fun = f"{{{listed(self.fun)}}}" if several else f"{self.fun:.5g}"
+        return f"Result(fun={fun}, x={dict(self.x)}, nfev={self.nfev})"
 
 
 def minimize(
@@ -72,8 +78,9 @@ def minimize(
 ) -> Result:
     """Minimise a noisy objective over a space in a given number of evaluations.
 
-    objective: takes a dict of parameters, returns a number. NaN, infinity or a number beyond
-        ±1e300 is a failed trial.
+    objective: takes a dict of parameters, returns a number or, with `outcomes`, a dict of numbers
+        by name. NaN, infinity or a number beyond ±1e300 means that it was not measured; a trial in
+        which nothing was measured has failed.
     evaluations: how many trials are to end, well or not.
     seed: the same seed and objective give the same points. None draws one.
     callbacks: each is called as `callback(optimizer, trial)` after a trial; raising StopIteration
@@ -84,8 +91,9 @@ def minimize(
         its seed and options hold, and others that are given are refused. While a search runs, a
         second one with its checkpoint is refused.
     catch: exceptions of the objective that mean a failed trial; others stop the search.
-    options: passed to `Optimizer` (noise, acquisition, hyperparameters, settings); `noise=0` where
-        the objective is exact.
+    options: passed to `Optimizer` (outcomes, noise, acquisition, hyperparameters, settings);
+        `noise=0` where the objective is exact. With `outcomes`, each objective has its own
+        direction, and it does not matter which of `minimize` and `maximize` is called.
 
     What was evaluated is never lost: whatever exception ends the search, Ctrl-C too, has the
     `Optimizer` as its attribute `optimizer`. Where every evaluation failed there is nothing to
@@ -219,7 +227,7 @@ def _call(callbacks: list[Callback], optimizer: Optimizer, trial: Trial) -> bool
 
 def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result:
     done = _done(optimizer)
-    if all(trial.value is None for trial in optimizer.trials):
+    if all(trial.state != "told" for trial in optimizer.trials):
         raise RuntimeError(
             f"all {done} evaluations failed, so there is nothing to recommend; the trials are in "
             "this exception's `optimizer`"
@@ -227,6 +235,9 @@ def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result
     best = optimizer.recommend()
     made = "1 evaluation was" if done == 1 else f"{done} evaluations were"
     message = f"{made} made" + (", then a callback ended the search" * ended)
+    if isinstance(best, Front):
+        point = best.best_for(dict.fromkeys(optimizer.problem.objectives, 1.0))
+        return Result(point.params, point.means, best, done, True, message, optimizer)
     return Result(best.params, best.mean, best, done, True, message, optimizer)
 
 
@@ -242,23 +253,27 @@ def _start(
     options: Mapping[str, Any],
 ) -> Optimizer:
     """A new optimiser, or the one that the checkpoint holds."""
-    fresh = Optimizer(space, direction=direction, seed=seed, **options)
+    single = options.get("outcomes") is None
+    fresh = Optimizer(space, direction=direction if single else None, seed=seed, **options)
     if checkpoint is None:
         return fresh
     if not Path(checkpoint).exists():
         fresh.save(checkpoint)  # finds out now, not after an evaluation; and keeps the seed
         return fresh
     saved = Optimizer.load(checkpoint)
-    if fresh.noise is not None and saved.noise != fresh.noise:
+    if not single or saved.problem.names != fresh.problem.names:
+        _same_outcomes(saved, fresh, checkpoint)
+    elif fresh.noise is not None and saved.noise != fresh.noise:
         known = "inferred noise" if saved.noise is None else f"noise={saved.noise:g}"
         raise ValueError(
             f"{checkpoint} holds a search with {known}, not noise={fresh.noise:g}; give the same, "
             "leave it out, or choose another file"
         )
-    options = {"seed": seed, **{name: options[name] for name in options if name != "noise"}}
+    compared = {name: options[name] for name in options if name not in ("noise", "outcomes")}
+    options = {"seed": seed, **compared}
     given = [name for name in options if options[name] is not None]
     differ = [name for name in given if saved.configuration[name] != fresh.configuration[name]]
-    if saved.direction != direction:
+    if single and saved.direction != direction:
         differ.insert(0, "direction")
     if saved.space != fresh.space:  # as JSON, True and 1 would be equal
         differ.insert(0, "space")
@@ -273,32 +288,57 @@ def _start(
     return saved
 
 
+def _same_outcomes(saved: Optimizer, fresh: Optimizer, checkpoint: str | Path) -> None:
+    """Raise if a checkpoint is of other outcomes."""
+    if list(saved.problem.outcomes.items()) != list(fresh.problem.outcomes.items()):
+        known = ", ".join(f"{name!r}: {o!r}" for name, o in saved.problem.outcomes.items())
+        raise ValueError(
+            f"{checkpoint} holds a search with another outcomes, {{{known}}}; give the same, or "
+            "choose another file"
+        )
+
+
 def _evaluate(
     optimizer: Optimizer, objective: Objective, catch: Catch
 ) -> tuple[Trial, Exception | None]:
     """One trial, and what was caught; a trial that ends in any other exception is cancelled."""
     trial = optimizer.ask()
-    caught, number = None, math.nan
+    caught, found = None, {}
     try:
         try:
             returned = objective(dict(trial.params))
         except catch as error:
             caught = error
         else:
-            number = as_number(
-                returned,
-                "what the objective returns",
-                "is a `return` missing? NaN means failed",
-            )
+            found = _measured(returned, optimizer.problem)
     except BaseException as error:
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
         raise
-    if abs(number) <= LARGEST:
-        optimizer.tell(trial, number)
-    else:  # NaN too
+    if found:
+        optimizer.tell(trial, found)
+    else:
         optimizer.tell(trial, failed=True)
     return next(t for t in optimizer.trials if t.id == trial.id), caught
+
+
+def _measured(returned: object, problem: Problem) -> dict[str, float]:
+    """The numbers that an objective returned and that were measured, by the outcomes' names."""
+    what, missing = "what the objective returns", "is a `return` missing? NaN means failed"
+    if problem.names == (VALUE,):
+        numbers = {VALUE: as_number(returned, what, missing)}
+    elif not isinstance(returned, Mapping):
+        names = ", ".join(map(repr, problem.names))
+        raise TypeError(f"{what} must be a dict with some of {names}, not {returned!r:.80}")
+    else:
+        for name in returned:
+            if name not in problem.outcomes:
+                raise ValueError(
+                    f"{what} must have names of outcomes, {', '.join(map(repr, problem.names))}, "
+                    f"not {name!r}{meant(name, problem.names)}"
+                )
+        numbers = {name: as_number(v, f"{what} as {name!r}") for name, v in returned.items()}
+    return {name: number for name, number in numbers.items() if abs(number) <= LARGEST}
 
 
 @contextmanager
@@ -330,10 +370,17 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
     task = progress.add_task("search", total=total, completed=done, note="")
 
     def advance(optimizer: Optimizer) -> None:
-        told = [t.value for t in optimizer.trials if t.value is not None]
-        best = (min if optimizer.direction == "minimize" else max)(told, default=None)
-        note = "" if best is None else f"best observed {best:.5g}"
+        note = _note(optimizer)
         progress.update(task, completed=_done(optimizer), note=note)
 
     with outlet, progress:
         yield advance
+
+
+def _note(optimizer: Optimizer) -> str:
+    """The best observed value, where there is one outcome."""
+    if optimizer.problem.goal != "best":
+        return ""
+    told = [t.value for t in optimizer.trials if t.value is not None]
+    best = (min if optimizer.direction == "minimize" else max)(told, default=None)
+    return "" if best is None else f"best observed {best:.5g}"

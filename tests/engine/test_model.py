@@ -26,7 +26,9 @@ KNOWN = Hyperparameters([[0.4, 1.0]], [1.0], [0.01], [0.0])
 
 
 def engine(inference: Known | Marginal) -> Engine:
-    return Engine(Cube(SPACE.layout), NAMES, Settings(**TINY), REGISTRY["logei"], inference)
+    return Engine(
+        Cube(SPACE.layout), THREE.outcomes, Settings(**TINY), REGISTRY["logei"], inference
+    )
 
 
 @pytest.fixture(scope="module")

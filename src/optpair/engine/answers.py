@@ -14,8 +14,10 @@ import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
+from optpair.engine.fronts import LARGEST, Front, Fronts, Sets
 from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at
 from optpair.engine.step import PATHS, SEARCH, Engine, Info
+from optpair.engine.worth import SURE, Feasibility, rank, unwanted
 from optpair.problem.defaults import ACQUISITION
 from optpair.shapes import Float
 from optpair.streams import Stream
@@ -25,7 +27,6 @@ from optpair.trials.estimate import Estimate
 
 CAUTION = 0.5  # standard deviations by which a recommendation is discounted
 MOST_POINTS = 2**14  # at which effects are measured
-LARGEST = float(np.finfo(np.float64).max)
 
 
 class Answer(NamedTuple):
@@ -35,6 +36,18 @@ class Answer(NamedTuple):
     worth: Estimate
     observed: bool = False
     """Whether it is the best observed point, whose value is exact."""
+    outcomes: tuple[Estimate, ...] = ()
+    """What is believed of every outcome there."""
+    chance: float | None = None
+    """That all constraints are met; None without constraints."""
+
+
+class Doubt(NamedTuple):
+    """A doubted value of a told trial, and the value that the others predict there."""
+
+    trial: int
+    column: int
+    expected: float
 
 
 class Pairs(NamedTuple):
@@ -46,6 +59,9 @@ class Pairs(NamedTuple):
     next_gain: float
     gap: float
     gap_interval: tuple[float, float]
+    possible: float | None = None
+    """The share of paths in which a point is feasible; None without constraints. Pairs are of
+    those alone."""
 
 
 class Noise(NamedTuple):
@@ -85,11 +101,33 @@ class Answers:
         The best of these few by m − `CAUTION`·√s, with the moments of all sets together: early on
         a model is often wrong where nobody has looked, and later the two hardly differ.
         """
-        x = engine_work(self.engine.best)(self.stream.child(SEARCH), self.model)
+        best = engine_work(self.engine.best)
+        x = best(self.stream.child(SEARCH), self.model, self.data, wider=True)
         points = np.concatenate([x[None], self.data.X])
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
-        return points[int(np.argmax(means.mean(0) - CAUTION * spread))]
+        worth = means.mean(0) - CAUTION * spread
+        return points[int(np.argmax(rank(worth, self.chance(points))))]
+
+    @engine_work
+    def chance(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:
+        """The chance that points meet all constraints; None without constraints."""
+        if not self.model.wanted.constraints:
+            return None
+        return Feasibility.of(self.model, wider=True).chance(X)
+
+    @property
+    def column(self) -> int:
+        """That of the only objective."""
+        (only,) = self.model.wanted.objectives
+        return only
+
+    def _at(self, X: Float[np.ndarray, "q D"], row: int) -> Answer:
+        """What is believed of one of some points."""
+        outcomes = tuple(outcome.estimate(X).row(row) for outcome in self.model.outcomes)
+        chance = self.chance(X)
+        likely = None if chance is None else float(chance[row])
+        return Answer(X[row], outcomes[self.column], outcomes=outcomes, chance=likely)
 
     @engine_work
     def recommend(self) -> Answer:
@@ -98,43 +136,83 @@ class Answers:
         Where values are exact, the best of them, unless the whole interval of the best predicted
         point is above it.
         """
-        x = self.best_point
-        predicted = Answer(x, self.model.objective.estimate(x[None]).row(0))
-        if not self.data.exact:
+        predicted = self._at(self.best_point[None], 0)
+        observed = self._best_observed
+        if observed is None:
             return predicted
-        _, observed = self._best_observed
-        return predicted if predicted.worth.low > observed.worth.mean else observed
+        sure = predicted.chance is None or predicted.chance >= SURE
+        better = sure and predicted.worth.low > observed.worth.mean
+        return predicted if better else observed
+
+    @cached_property
+    def _violations(self) -> Float[np.ndarray, " t"]:
+        """How far the values of each told trial are beyond the limits, standardised."""
+        means = [
+            o.scaling.standardise(self.data.means(c)) for c, o in enumerate(self.model.outcomes)
+        ]
+        return unwanted(self.model.wanted, np.stack(means, 1))
 
     @property
-    def best_row(self) -> int:
-        """The row of the best observed value, perhaps the luckiest, that nobody doubts."""
-        measured = self.data.outcome(0)
-        return int(np.argmax(np.where(measured.doubted, -np.inf, measured.y)))
+    def best_trial(self) -> int:
+        """The told trial with the best value, perhaps the luckiest, that nobody doubts.
+
+        Under constraints the best of those that meet them or, where none does, come closest.
+        """
+        worth = self.data.means(self.column)
+        worth = np.where(np.isnan(worth), -np.inf, worth)
+        return int(np.lexsort((-worth, self._violations))[0])
 
     @engine_work
-    def doubts(self) -> dict[int, float]:
-        """The rows of doubted values, each with the value that the others predict there."""
-        measured = self.data.outcome(0)
-        rows = np.flatnonzero(measured.doubted)
-        expected = self.model.objective.estimate(measured.X[rows]).mean
-        return dict(zip(rows.tolist(), expected.tolist(), strict=True))
+    def doubts(self) -> list[Doubt]:
+        """The doubted values of the objectives."""
+        found = []
+        for column in self.model.wanted.objectives:
+            rows = np.flatnonzero(self.data.doubted[:, column])
+            expected = self.model.outcomes[column].estimate(self.data.X[rows]).mean
+            trials = self.data.trial[rows]
+            found += [
+                Doubt(int(t), column, float(e)) for t, e in zip(trials, expected, strict=True)
+            ]
+        return found
 
     @property
-    def _best_observed(self) -> tuple[int, Answer]:
-        """The best of exact values: its row, and the point with that value."""
-        X, y, *_ = self.data.outcome(0)
-        row = self.best_row
-        return row, Answer(X[row], Estimate(y[row], np.zeros(()), y[row], y[row]), observed=True)
+    def _best_observed(self) -> Answer | None:
+        """The point of the best of exact values, where there is one that meets all constraints."""
+        trial = self.best_trial
+        values = [self.data.means(column)[trial] for column in range(self.data.outcomes)]
+        if not self.data.exact or np.isnan(values[self.column]) or self._violations[trial] > 0:
+            return None
+        exact = tuple(Estimate(v, np.zeros(()), v, v) for v in values)
+        chance = 1.0 if self.model.wanted.constraints else None
+        x = self.data.points[trial]
+        return Answer(x, exact[self.column], observed=True, outcomes=exact, chance=chance)
 
     @engine_work
     def tried(self) -> tuple[int, Answer]:
-        """The observation with the best predicted value: its row, and what is believed there."""
-        if self.data.exact:
-            return self._best_observed
-        estimate = self.model.objective.estimate(self.data.X)
-        means = self.model.objective.moments(self.data.X)[0].mean(0)
-        row = int(np.argmax(means))
-        return row, Answer(self.data.X[row], estimate.row(row))
+        """The told trial with the best predicted value, and what is believed there."""
+        observed = self._best_observed
+        if observed is not None:
+            return self.best_trial, observed
+        X = self.data.X
+        means = self.model.objective.moments(X)[0].mean(0)
+        row = int(np.argmax(rank(means, self.chance(X))))
+        return int(self.data.trial[row]), self._at(X, row)
+
+    @engine_work
+    def front(
+        self, reference: Float[np.ndarray, " K"] | None = None, *, tried: bool = False
+    ) -> Front:
+        """The predicted front of several objectives."""
+        return self._fronts.front(reference, tried=tried)
+
+    @engine_work
+    def sets(self, reference: Float[np.ndarray, " K"] | None = None) -> Sets:
+        """Sampled optimal sets of several objectives, and what is still unknown."""
+        return self._fronts.belief(reference)
+
+    @property
+    def _fronts(self) -> Fronts:
+        return Fronts(self.engine, self.stream, self.model, self.data)
 
     @engine_work
     def belief(self) -> Pairs:
@@ -144,18 +222,26 @@ class Answers:
         _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
         assert sampled.paths is not None
-        scaling, best = model.objective.scaling, self.recommend()
-        f = scaling.restore(sampled.optima.best.reshape(-1))
+        objective, best, column = model.objective, self.recommend(), self.column
+        there = sampled.optima.mask[:, :, 0].reshape(-1)
+        f = objective.restore(sampled.optima.f[:, :, 0, column].reshape(-1))
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
         here = np.full(f.shape, best.worth.mean)
         if not best.observed:
-            here = scaling.restore(sampled.paths[0].at(best.x[None]).reshape(-1))
-        return Pairs(best, x, f, max(gain, 0.0), *still_to_win(f, here))
+            here = objective.restore(sampled.paths[column].at(best.x[None]).reshape(-1))
+        left = still_to_win(f[there], here[there])
+        possible = float(np.mean(there)) if model.wanted.constraints else None
+        return Pairs(best, x[there], f[there], max(gain, 0.0), *left, possible)
 
     @engine_work
     def predict(self, X: Float[np.ndarray, "q D"]) -> Estimate:
-        """The values at some points."""
+        """The values of the only objective at some points."""
         return self.model.objective.estimate(X)
+
+    @engine_work
+    def predict_all(self, X: Float[np.ndarray, "q D"]) -> tuple[Estimate, ...]:
+        """The values of every outcome at some points."""
+        return tuple(outcome.estimate(X) for outcome in self.model.outcomes)
 
     @engine_work
     def noise(self) -> Noise:
@@ -164,7 +250,7 @@ class Answers:
             return Noise(0.0, 0.0)
         objective = self.model.objective
         variance = float(np.mean(objective.posterior.noise))
-        measured = self.data.outcome(0)
+        measured = self.data.outcome(self.column)
         spread = float(np.var(objective.scaling.standardise(measured.y[~measured.doubted])))
         std = float(np.sqrt(variance)) * objective.scaling.scale
         return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
@@ -214,8 +300,10 @@ def still_to_win(
     """The gap, f* less the value of the same path at the recommendation: mean, and 95 % interval.
 
     No path is above its own maximum: what is below zero was lost on the climb. Where a few paths
-    make up most of the mean, the interval reaches up to that.
+    make up most of the mean, the interval reaches up to that. Without paths nothing can be won.
     """
+    if len(f) == 0:
+        return 0.0, (0.0, 0.0)
     halves = np.clip(f / 2 - here / 2, 0.0, LARGEST / 2)  # which cannot overflow
     low, high = np.quantile(halves, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     mean = float(np.mean(halves))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from optpair.acquisition.weights import Success
 from optpair.gp import mixture
 from optpair.gp.posterior import Posterior
+from optpair.optima.base import Wanted
 from optpair.shapes import Float
 from optpair.trials.estimate import Estimate
 from optpair.trials.transform import Scaling
@@ -41,6 +42,18 @@ class OutcomeModel:
     posterior: Posterior
     wider: Posterior | None = None
     """Under more sets, where what a point is worth is the question, and not where to look."""
+    reach: tuple[float, float] = (-np.inf, np.inf)
+    """Raw values that can never be left."""
+
+    def restore(self, z: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """From the model's values to raw ones, within the values that are possible.
+
+        A value beyond them is read as the nearest possible one, and a sample path as resting on its
+        bound. That is monotone: quantiles pass through it, the maximum of a path stays where it is,
+        and an interval holds the truth whenever it did before, as the truth is possible. Leaving
+        out the paths that go beyond instead would leave none where it matters, near the bound.
+        """
+        return np.clip(self.scaling.restore(z), *self.reach)
 
     def moments(
         self, X: Float[np.ndarray, "q D"]
@@ -52,11 +65,20 @@ class OutcomeModel:
 
     def estimate(self, X: Float[np.ndarray, "q D"]) -> Estimate:
         """What the sets say of the values at X, in raw units, to be maximised."""
-        return restored(*self.moments(X), self.scaling)
+        return restored(*self.moments(X), self)
+
+
+@runtime_checkable
+class Restores(Protocol):
+    """A monotone way back to raw values."""
+
+    def restore(self, z: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """From the model's values to raw ones."""
+        ...
 
 
 def restored(
-    means: Float[np.ndarray, "M q"], variances: Float[np.ndarray, "M q"], scaling: Scaling
+    means: Float[np.ndarray, "M q"], variances: Float[np.ndarray, "M q"], scaling: Restores
 ) -> Estimate:
     """What the sets say of some values, in raw units; quantiles pass through any scaling."""
     sds = np.sqrt(variances)
@@ -76,16 +98,18 @@ class Model:
     outcomes: tuple[OutcomeModel, ...]
     success: Success | None
     worst: float
-    """The lowest standardised value of the objective: what a failure is worth, at most."""
+    """The lowest standardised value of the first objective: what a failure is worth, at most."""
+    wanted: Wanted = field(default_factory=Wanted.single)
+    """What is wanted of each outcome, standardised."""
 
     def __repr__(self) -> str:
         return f"Model({', '.join(repr(posterior) for posterior in self.posteriors)})"
 
     @property
     def objective(self) -> OutcomeModel:
-        """The model of the only outcome."""
-        (only,) = self.outcomes
-        return only
+        """The model of the only objective."""
+        (only,) = self.wanted.objectives
+        return self.outcomes[only]
 
     @property
     def posteriors(self) -> tuple[Posterior, ...]:

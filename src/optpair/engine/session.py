@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optpair.acquisition.registry import CONTROLS, Control, entry_of
+from optpair.acquisition.registry import CONTROLS, REGISTRY, Control, Entry, entry_of
 from optpair.cube.cube import Cube
 from optpair.engine.answers import Answers
 from optpair.engine.model import Memory, OutcomeMemory
@@ -17,7 +17,7 @@ from optpair.engine.step import HYPER, WIDER, Engine, Info
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.problem.defaults import ACQUISITION
-from optpair.problem.problem import Problem
+from optpair.problem.problem import GoalName, Problem
 from optpair.shapes import Float
 from optpair.streams import Stream, check_seed
 from optpair.threads import engine_work
@@ -25,6 +25,13 @@ from optpair.trials.data import Data
 from optpair.trials.transform import Scaling
 
 DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
+
+WORDS: Mapping[GoalName, str] = {
+    "best": "one objective",
+    "feasible": "one objective under constraints",
+    "front": "several objectives",
+}
+"""What is looked for, for people."""
 
 Way = Literal["marginal", "map"]
 """How hyperparameters are found, by name."""
@@ -49,9 +56,9 @@ class Session:
         self.settings = check_settings(settings)
         self.engine = Engine(
             Cube(problem.space.layout),
-            problem.names,
+            problem.outcomes,
             self.settings,
-            _control(acquisition) or entry_of(acquisition),
+            _control(acquisition) or _serving(acquisition, problem),
             make_inference(problem, hyperparameters, self.settings),
         )
         self.memory: Memory = {}
@@ -99,8 +106,9 @@ class Session:
                 raise ValueError(f"the memory of {name!r} is of no outcome of this problem")
             if own is None:
                 continue
-            count = own["told"]
-            if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= told[name]:
+            count, least = own["told"], 1 if len(told) == 1 else 0
+            counts = isinstance(count, int) and not isinstance(count, bool)
+            if not counts or not least <= count <= told[name]:
                 raise ValueError(f"the memory has seen {count!r} values, not those of the trials")
             engine = self.engine
             state = engine.inference.from_json(own["state"], engine.process)
@@ -120,6 +128,18 @@ def _control(given: object) -> Control | None:
     return CONTROLS.get(given) if isinstance(given, str) else None
 
 
+def _serving(given: str | Callable[..., Any], problem: Problem) -> Entry:
+    """The entry of an acquisition function, if it serves what the problem looks for."""
+    entry = entry_of(given)
+    if problem.goal not in entry.goals:
+        fit = ", ".join(name for name, known in REGISTRY.items() if problem.goal in known.goals)
+        raise ValueError(
+            f"acquisition {given!r:.80} does not serve {WORDS[problem.goal]}; these do: {fit}, and "
+            f"an Entry of your own with goals=frozenset({{{problem.goal!r}}})"
+        )
+    return entry
+
+
 def make_inference(problem: Problem, given: object, settings: Settings) -> Inference:
     """How hyperparameters are found, from a name or from known values in the user's units."""
     if isinstance(given, str) and given == "marginal":
@@ -129,6 +149,11 @@ def make_inference(problem: Problem, given: object, settings: Settings) -> Infer
     if not isinstance(given, Hyperparameters):
         raise ValueError(
             f"hyperparameters must be 'marginal', 'map' or Hyperparameters, not {given!r}"
+        )
+    if len(problem.outcomes) > 1:
+        raise ValueError(
+            f"hyperparameters can be known of one outcome, not of {len(problem.outcomes)}: give "
+            "'marginal' or 'map'"
         )
     if given.parameters != len(problem.space):
         raise ValueError(

@@ -8,26 +8,26 @@ good an answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from optpair.acquisition.base import Context
-from optpair.acquisition.mean import mean
+from optpair.acquisition.base import Acquisition, Context
 from optpair.acquisition.registry import Control, Entry
 from optpair.acquisition.weights import Success, fit_success, weighted
-from optpair.cube.candidates import ANCHORS, Screening
+from optpair.cube.candidates import Screening
 from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
 from optpair.cube.halton import halton
 from optpair.cube.region import Region
-from optpair.engine import budget
+from optpair.engine import budget, goals
 from optpair.engine.doubt import doubted
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
 from optpair.engine.settings import Settings
+from optpair.engine.worth import Feasibility, compromise, plain, rank, under_constraints
 from optpair.gp import paths as gp_paths
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Mixing
@@ -35,8 +35,8 @@ from optpair.gp.likelihood import Sample
 from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior, check_factor, fit
 from optpair.gp.process import Process
-from optpair.optima.base import Goal, Optima
-from optpair.optima.single import Best
+from optpair.optima.base import Optima
+from optpair.problem.outcomes import Outcome
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data, Measured, thinned
@@ -47,6 +47,7 @@ OWN = 16  # points of which the safest is taken after failures
 EXPLOIT = 0.1
 REPEATED = 1e-5  # of the cube: so close to an exact value, or closer, another one teaches nothing
 SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
+LIKELY = 64  # screened points whose chance of being feasible is looked at
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
 
 
@@ -81,11 +82,10 @@ class Engine:
     """The whole method for one problem: what is fixed before the first trial."""
 
     cube: Cube
-    outcomes: tuple[str, ...]
+    outcomes: Mapping[str, Outcome]
     settings: Settings
     acquisition: Entry | Control
     inference: Inference
-    goal: Goal = field(default_factory=Best)
 
     @property
     def process(self) -> Process:
@@ -127,7 +127,7 @@ class Engine:
         if data.told < self.initial:
             return self.design(design, data, asked), memory, info
         data = self.judge(data, info)
-        again = _unconfirmed(data)
+        again = _unconfirmed(data, self.objectives)
         if again is not None:
             info.kind = "confirm"
             return again, memory, info
@@ -136,7 +136,7 @@ class Engine:
         model = self.condition(memory, data, info)
         if exploit:
             with info.stage("maximise"):
-                x = self.best(stream.child(SEARCH), model)
+                x = self.best(stream.child(SEARCH), model, data)
             if not (among(x, data.pending, SAME_OPTIMUM) or among(x, _known(data), REPEATED)):
                 info.kind = "exploit"
                 return x, memory, info
@@ -154,7 +154,7 @@ class Engine:
         if not (settings.doubt and self.inference.standardises):
             return data
         with info.stage("doubt"):
-            for column in range(data.outcomes):
+            for column in self.objectives:
                 measured = data.outcome(column)
                 found = doubted(measured, self.process, settings.warp, settings.most_rows)
                 data = data.doubting(column, found)
@@ -166,18 +166,26 @@ class Engine:
         for column, name in enumerate(self.outcomes):
             own = stream.child(column) if column else stream
             with info.stage("hyperparameters"):
-                updated[name] = self._updated(own, memory.get(name), data.outcome(column), info)
+                before, measured = memory.get(name), data.outcome(column)
+                updated[name] = self._updated(own, self.outcomes[name], before, measured, info)
         return updated
 
     def _updated(
-        self, stream: Stream, before: OutcomeMemory | None, measured: Measured, info: Info
+        self,
+        stream: Stream,
+        outcome: Outcome,
+        before: OutcomeMemory | None,
+        measured: Measured,
+        info: Info,
     ) -> OutcomeMemory:
         n, inference = len(measured.y), self.inference
         if before is not None and n - before.told < self.settings.refresh_every:
             return before
         scaling = Scaling()
-        if inference.standardises and n:
-            scaling = Scaling.of(measured.y[~measured.doubted], self.settings.warp)
+        if inference.standardises:
+            warp = self.settings.warp and outcome.bad_side
+            y = measured.y[~measured.doubted]
+            scaling = Scaling.of(y, warp) if n else goals.unmeasured(outcome)
         state = None
         if before is not None:
             ratio = before.scaling.scale / scaling.scale
@@ -196,37 +204,63 @@ class Engine:
 
         `wider` draws more hyperparameter sets, for the intervals of an answer.
         """
-        models = []
-        for column, name in enumerate(self.outcomes):
-            measured, known = data.outcome(column), memory[name]
-            rows = len(measured.y) + max(len(data.pending), len(data.failed))
-            sample = self._standardised(measured, known.scaling)
-            with info.stage("condition"):
-                hypers = self.inference.hyperparameters(known.state, self.process)
-                posterior = self._posterior(hypers, sample, rows)
-            more = None
-            if wider is not None:
-                few = self._thinned(measured, known.scaling)
-                more = self.inference.wider(wider.child(column), known.state, few, self.process)
-            wide = None if more is None else self._posterior(more, sample, rows)
-            models.append(OutcomeModel(known.scaling, posterior, wide))
-        worst = float(np.min(models[0].scaling.standardise(data.outcome(0).y), initial=np.inf))
-        model = Model(tuple(models), self._success(data, info), worst)
+        measured = [data.outcome(column) for column in range(len(self.outcomes))]
+        known = [memory[name] for name in self.outcomes]
+        pairs = list(zip(measured, known, strict=True))
+        samples = [self._standardised(own, of.scaling) for own, of in pairs]
+        rows = max(len(own.y) for own in measured) + max(len(data.pending), len(data.failed))
+        with info.stage("condition"):
+            hypers = [self.inference.hyperparameters(of.state, self.process) for of in known]
+            posteriors = self._posteriors(hypers, samples, rows)
+        wide: list[Posterior] | list[None] = [None] * len(known)
+        if wider is not None:
+            more = [
+                self.inference.wider(
+                    wider.child(column), of.state, self._thinned(own, of.scaling), self.process
+                )
+                for column, (own, of) in enumerate(pairs)
+            ]
+            found = [hypers for hypers in more if hypers is not None]
+            wide = self._posteriors(found, samples, rows) if found else wide
+        scalings, outcomes = [of.scaling for of in known], list(self.outcomes.values())
+        models = tuple(
+            OutcomeModel(scaling, posterior, more, outcome.reach)
+            for scaling, posterior, more, outcome in zip(
+                scalings, posteriors, wide, outcomes, strict=True
+            )
+        )
+        first = self.objectives[0]
+        worst = float(np.min(scalings[first].standardise(measured[first].y), initial=np.inf))
+        model = Model(models, self._success(data, info), worst, goals.wanted(outcomes, scalings))
         info.jitter = max(info.jitter, model.jitter)
         return model
 
-    def _posterior(self, hypers: Hyperparameters, sample: Sample, rows: int) -> Posterior:
-        """Under every set or, of many data, some of them; the given ones are all used."""
+    @property
+    def objectives(self) -> tuple[int, ...]:
+        """The columns of the objectives."""
+        return goals.objectives(self.outcomes.values())
+
+    def _posteriors(
+        self, hypers: list[Hyperparameters], samples: list[Sample], rows: int
+    ) -> list[Posterior]:
+        """Under every set or, of many data, some of them; the given ones are all used.
+
+        Every outcome has the same sets.
+        """
         if self.inference.standardises:
-            stride = budget.set_stride(rows, hypers.sets, self.settings.most_rows)
-            hypers = hypers.some(slice(None, None, stride))
+            stride = budget.set_stride(rows, hypers[0].sets, self.settings.most_rows)
+            hypers = [own.some(slice(None, None, stride)) for own in hypers]
         process = self.process
-        posterior = fit(hypers, sample, kernel=process.kernel, columns=process.columns)
-        sound = posterior.sound
+        posteriors = [
+            fit(own, sample, kernel=process.kernel, columns=process.columns)
+            for own, sample in zip(hypers, samples, strict=True)
+        ]
+        sound = np.all([posterior.sound for posterior in posteriors], axis=0)
         if self.inference.standardises and sound.any() and not sound.all():
-            return posterior.of_sets(sound)  # a set that was sampled can be spared
-        check_factor(posterior)
-        return posterior
+            return [p.of_sets(sound) for p in posteriors]  # a set that was sampled can be spared
+        for posterior in posteriors:
+            check_factor(posterior)
+        return posteriors
 
     def _success(self, data: Data, info: Info) -> Success | None:
         if len(data.failed) == 0:
@@ -245,7 +279,7 @@ class Engine:
             )
             optima = None
             if "optima" in entry.needs:
-                optima = self._optima(stream.child(1), paths, model.posteriors)
+                optima = self._optima(stream.child(1), paths, model, data)
         with info.stage("pending"):
             posteriors = tuple(
                 _fantasised(stream.child(2, column), posterior, path, data.pending)
@@ -263,13 +297,11 @@ class Engine:
         draws = Draws.of(stream, posterior, paths=count, features=self.settings.features)
         return gp_paths.draw(draws, posterior)
 
-    def _optima(
-        self, stream: Stream, paths: tuple[Paths, ...], posteriors: tuple[Posterior, ...]
-    ) -> Optima:
+    def _optima(self, stream: Stream, paths: tuple[Paths, ...], model: Model, data: Data) -> Optima:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
         screening = Screening.of(stream, self.cube, points)
-        anchors = posteriors[0].best_data(ANCHORS)
-        return self.goal.optima(paths, self.region, screening, anchors, self.steps)
+        anchors = goals.best_data(model.wanted, model.posteriors, data)
+        return goals.goal(model.wanted).optima(paths, self.region, screening, anchors, self.steps)
 
     def choose(
         self, stream: Stream, sampled: Sampled, model: Model, data: Data, entry: Entry
@@ -281,8 +313,10 @@ class Engine:
         """
         posteriors, paths, optima = sampled
         paths = paths if "paths" in entry.needs else None
-        points = self._points(stream.child(1), posteriors[0], optima=optima is not None)
-        context = Context(posteriors, self.cube, points, stream.child(0), paths, optima)
+        anchors = goals.best_data(model.wanted, posteriors, data)
+        points = self.points(stream.child(1), anchors, optima=optima is not None)
+        wanted = model.wanted
+        context = Context(posteriors, self.cube, points, stream.child(0), paths, optima, wanted)
         plain = entry.build(context)
         weights = () if model.success is None else (model.success,)
         acquisition = weighted(plain, entry.scale, weights, model.worst)
@@ -302,25 +336,47 @@ class Engine:
             x, value = other, float(acquisition.values(other[None])[0])
         return x, value
 
-    def best(self, stream: Stream, model: Model) -> Float[np.ndarray, " D"]:
-        """The argmax of the averaged posterior mean, where trials are likely to succeed."""
-        posterior = model.objective.posterior
-        weights = () if model.success is None else (model.success,)
-        function = weighted(mean(posterior), "worth", weights, model.worst)
-        points = self._points(stream.child(1), posterior, optima=False)
-        values, starts, steps = function.screen(points), self.settings.starts, self.steps
-        region = self.region
-        return maximise(
-            function, region, points, values, starts=starts, steps=steps, enough=PRECISE
-        )[0]
+    def best(
+        self, stream: Stream, model: Model, data: Data, *, wider: bool = False
+    ) -> Float[np.ndarray, " D"]:
+        """The argmax of the averaged posterior mean, where trials are likely to succeed.
 
-    def _points(
-        self, stream: Stream, posterior: Posterior, *, optima: bool
+        With several objectives a compromise between them, drawn by lot. Under constraints the best
+        among points that are likely feasible or, where none is, the likeliest; `wider` judges that
+        by the sets of an answer.
+        """
+        constrained = bool(model.wanted.constraints)
+        weights = () if model.success is None else (model.success,)
+        function = weighted(self._worth(stream, model), "worth", weights, model.worst)
+        penalised = under_constraints(function, model, wider=wider)
+        anchors = goals.best_data(model.wanted, model.posteriors, data)
+        points = self.points(stream.child(1), anchors, optima=False)
+        values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
+        region = self.region
+        x, _ = maximise(
+            penalised, region, points, values, starts=starts, steps=steps, enough=PRECISE
+        )
+        if not constrained:
+            return x
+        likely = points[np.argsort(-values, kind="stable")[:LIKELY]]
+        few = np.concatenate([x[None], data.X, likely])
+        chance = Feasibility.of(model, wider=wider).chance(few)
+        return few[int(np.argmax(rank(function.values(few), chance)))]
+
+    def _worth(self, stream: Stream, model: Model) -> Acquisition:
+        """What a point is worth: the mean of the only objective, or of a random compromise."""
+        count = len(model.wanted.objectives)
+        if count == 1:
+            return plain(model)
+        return compromise(model, stream.child(2).draw().dirichlet(np.ones(count))[None])
+
+    def points(
+        self, stream: Stream, anchors: Float[np.ndarray, "A D"], *, optima: bool
     ) -> Float[np.ndarray, "N D"]:
         """The points at which a function is screened."""
         count = budget.screened(self.settings, optima=optima)
         screening = Screening.of(stream, self.cube, count)
-        return np.concatenate(screening.points(self.region, posterior.best_data(ANCHORS)))
+        return np.concatenate(screening.points(self.region, anchors))
 
     def design(self, stream: Stream, data: Data, asked: int) -> Float[np.ndarray, " D"]:
         """The next space-filling point; after failures, the safest of a few that are its own.
@@ -375,13 +431,14 @@ class Engine:
         return self._standardised(thinned(measured, self.settings.most_rows), scaling)
 
 
-def _unconfirmed(data: Data) -> Float[np.ndarray, " D"] | None:
+def _unconfirmed(data: Data, objectives: tuple[int, ...]) -> Float[np.ndarray, " D"] | None:
     """The point of a doubted value that nobody has looked at again, the best first."""
-    rows = np.flatnonzero(data.doubted[:, 0])
-    for row in rows[np.argsort(-data.Y[rows, 0], kind="stable")]:
-        others = np.delete(data.X, row, axis=0)
-        if not among(data.X[row], np.concatenate([others, data.pending, data.failed])):
-            return data.X[row]
+    for column in objectives:
+        rows = np.flatnonzero(data.doubted[:, column])
+        for row in rows[np.argsort(-data.Y[rows, column], kind="stable")]:
+            others = np.delete(data.X, row, axis=0)
+            if not among(data.X[row], np.concatenate([others, data.pending, data.failed])):
+                return data.X[row]
     return None
 
 
@@ -403,7 +460,8 @@ def _fantasised(
 
 def _known(data: Data) -> Float[np.ndarray, "k D"]:
     """The points whose exact values are known or on their way; none where values are noisy."""
-    rows = np.concatenate([data.X, data.pending])
+    told = data.X[~np.isnan(data.Y).any(1)]
+    rows = np.concatenate([told, data.pending])
     return rows if data.exact else rows[:0]
 
 

@@ -99,7 +99,7 @@ class Constraint:
         for name in ("low", "high"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, _check_limit(name, value))
+                object.__setattr__(self, name, check_target(name, value))
         if self.low is None and self.high is None:
             raise ValueError(
                 "a Constraint needs low or high, like Constraint(high=20.0), or both; an outcome "
@@ -195,7 +195,7 @@ def _signed(sign: float, low: float | None, high: float | None) -> tuple[float, 
     return ends if sign > 0 else (-ends[1], -ends[0])
 
 
-def _check_limit(name: str, value: object) -> float:
+def check_target(name: str, value: object) -> float:
     """A finite number as a plain float."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, bool) or not isinstance(plain, int | float):
@@ -218,7 +218,7 @@ def _check_bounds(given: object) -> tuple[float | None, float | None] | None:
             f"bounds must be a pair like (0, 1), in which either may be None, not {given!r:.80}"
         )
     low, high = (
-        None if end is None else _check_limit(f"bounds[{i}]", end) for i, end in enumerate(given)
+        None if end is None else check_target(f"bounds[{i}]", end) for i, end in enumerate(given)
     )
     if low is not None and high is not None and not low < high:
         raise ValueError(f"bounds must increase, not ({low:g}, {high:g})")

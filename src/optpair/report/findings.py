@@ -82,9 +82,9 @@ def gather(subject: Subject) -> Findings | None:
     x = pairs.best.x
     effects = answers.effects()
     grids = [_along(model, x, i) for i in range(len(model.space))]
-    predicted = answers.predict(np.concatenate([now.X, *grids])).times(sign)
-    ends = np.cumsum([len(now.X), *map(len, grids)])
-    near = answers.nearness(now.X, x)
+    predicted = answers.predict(np.concatenate([now.points, *grids])).times(sign)
+    ends = np.cumsum([now.told, *map(len, grids)])
+    near = answers.nearness(now.points, x)
     slices = [
         Slice(
             name,
@@ -94,7 +94,7 @@ def gather(subject: Subject) -> Findings | None:
         )
         for i, (name, grid) in enumerate(zip(model.space, grids, strict=True))
     ]
-    best = answers.best_row
+    best = answers.best_trial
     mean, _, low, high = (float(part[best]) for part in predicted)
     shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
     recommended = _answer(pairs, model, sign)
@@ -118,8 +118,8 @@ def gather(subject: Subject) -> Findings | None:
         slices=slices,
         first=shares[0] if shares else {},
         total=shares[1] if shares else {},
-        predicted=Estimate(*(part[: len(now.X)] for part in predicted)),
-        doubted=[(told[row], sign * expected) for row, expected in answers.doubts().items()],
+        predicted=Estimate(*(part[: now.told] for part in predicted)),
+        doubted=[(told[one.trial], sign * one.expected) for one in answers.doubts()],
     )
 
 

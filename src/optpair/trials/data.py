@@ -99,6 +99,11 @@ class Data:
         return int(self.trial[-1]) + 1 if len(self.trial) else 0
 
     @property
+    def points(self) -> Float[np.ndarray, "t D"]:
+        """The point of each told trial, whatever number of rows it has."""
+        return self.X[np.searchsorted(self.trial, np.arange(self.told))]
+
+    @property
     def outcomes(self) -> int:
         """O, the number of outcomes."""
         return int(self.Y.shape[1])

@@ -52,9 +52,8 @@ def search(seed: int, evaluations: int = EVALUATIONS) -> Search:
     points = np.array([list(p.values()) for p in (best.params, lucky.params)], dtype=float)
     keeps = task.value(points)
     assert lucky.value is not None
-    return Search(
-        seed, best.mean, *best.interval, float(keeps[0]), lucky.value, float(keeps[1])
-    )  # fmt: skip
+    low, high = best.interval
+    return Search(seed, best.mean, low, high, float(keeps[0]), lucky.value, float(keeps[1]))
 
 
 def measure(searches: int, out: Path | None = None, evaluations: int = EVALUATIONS) -> list[Search]:

@@ -1,0 +1,79 @@
+"""Goals: what is looked for, from the outcomes that people want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from optpair.cube.candidates import ANCHORS
+from optpair.engine.model import mean_at
+from optpair.engine.worth import Feasibility
+from optpair.gp.posterior import Posterior
+from optpair.optima.base import Goal, Wanted
+from optpair.optima.feasible import BestFeasible
+from optpair.optima.pareto import Pareto
+from optpair.optima.single import Best
+from optpair.problem.outcomes import Objective, Outcome
+from optpair.shapes import Float
+from optpair.trials.data import Data
+from optpair.trials.transform import Scaling
+
+LIKELY = 0.5  # a chance of being feasible, above which an observed point counts by its mean,
+LOST = 1e6  # and below which by that chance
+
+
+def goal(wanted: Wanted) -> Goal:
+    """The best point, the best feasible one, or a front."""
+    if len(wanted.objectives) > 1:
+        return Pareto(wanted)
+    return BestFeasible(wanted) if wanted.constraints else Best()
+
+
+def objectives(outcomes: Iterable[Outcome]) -> tuple[int, ...]:
+    """The columns of the objectives."""
+    return tuple(c for c, outcome in enumerate(outcomes) if isinstance(outcome, Objective))
+
+
+def wanted(outcomes: Sequence[Outcome], scalings: Sequence[Scaling]) -> Wanted:
+    """What is wanted of each outcome, standardised: limits pass through a monotone scaling."""
+    pairs = [
+        [_standardised(scaling, end) for end in outcome.limits]
+        for outcome, scaling in zip(outcomes, scalings, strict=True)
+    ]
+    low, high = np.array(pairs).T
+    return Wanted(objectives(outcomes), low, high)
+
+
+def _standardised(scaling: Scaling, end: float) -> float:
+    return float(scaling.standardise(np.asarray(end))) if np.isfinite(end) else end
+
+
+def unmeasured(outcome: Outcome) -> Scaling:
+    """The scaling of an outcome that nobody has measured: whether its limits hold is open."""
+    ends = [end for end in outcome.limits if np.isfinite(end)]
+    if not ends:
+        return Scaling()
+    scale = ends[1] / 2 - ends[0] / 2 if len(ends) == 2 else max(abs(ends[0]), 1.0)
+    return Scaling(loc=sum(end / len(ends) for end in ends), scale=scale)
+
+
+def best_data(
+    wanted: Wanted, posteriors: tuple[Posterior, ...], data: Data
+) -> Float[np.ndarray, "A D"]:
+    """The observed points that a screening looks around.
+
+    Those of highest mean; with several objectives the best for each and the best in the middle, in
+    turn. Under constraints those come first that are likely feasible.
+    """
+    if len(posteriors) == 1:
+        return posteriors[0].best_data(ANCHORS)
+    X = data.X
+    means = np.stack([mean_at(posteriors[column], X) for column in wanted.objectives])
+    ranks = [*means, means.min(0)] if len(means) > 1 else [*means]
+    if wanted.constraints:
+        logs = Feasibility.within(wanted, posteriors).log_weight(X)
+        ranks = [np.where(logs > np.log(LIKELY), rank, logs - LOST) for rank in ranks]
+    turns = np.stack([np.argsort(-rank, kind="stable") for rank in ranks], 1).reshape(-1)
+    order = turns[np.sort(np.unique(turns, return_index=True)[1])]
+    return X[np.resize(order, ANCHORS if len(order) else 0)]

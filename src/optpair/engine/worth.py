@@ -1,0 +1,267 @@
+"""Worth: what a point is by the averaged means, under constraints that probably hold.
+
+One objective is worth its mean. Of several, a compromise with weights w ≥ 0 is worth
+
+    min over objectives of w_o (m_o(x) − ideal_o),   and a little of their sum,
+
+so that every point of the front is the best for some weights, wherever the front bends. The chance
+that a point is feasible is a product over constraints, each averaged over its own hyperparameter
+sets: outcomes are independent given the data.
+
+    chance(x) = Π_k mean over sets of [Φ((high_k − m_k)/√s_k) − Φ((low_k − m_k)/√s_k)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, ndtri, ndtri_exp
+
+from optpair.acquisition.base import Acquisition, Points, Rows
+from optpair.acquisition.mean import Mean, mean
+from optpair.acquisition.special.normal import log_ndtr
+from optpair.engine.model import Model
+from optpair.gp.posterior import Posterior
+from optpair.optima.base import Wanted
+from optpair.shapes import Bool, Float
+
+SURE = 0.95
+"""The chance of being feasible that an answer must have."""
+AIM = 0.96  # what a search aims at, so that it ends above that
+STEEP = 10.0  # standardised units per standard deviation by which a chance falls short
+SUM = 0.01  # the share of the sum in a compromise
+IMPOSSIBLE = -1e30  # the logarithm of no chance at all
+
+
+def log_between(
+    low: Float[np.ndarray, "*q"], high: Float[np.ndarray, "*q"]
+) -> Float[np.ndarray, "*q"]:
+    """log(Φ(high) − Φ(low)) for low < high, to full precision in both tails.
+
+    Where both are far up, they are mirrored: the difference of two small numbers is then taken.
+    """
+    mirrored = low > -high
+    a, b = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most, least = log_ndtr(b), log_ndtr(a)
+        found = most + np.log1p(-np.exp(least - most))
+    return np.maximum(np.nan_to_num(found, nan=IMPOSSIBLE), IMPOSSIBLE)
+
+
+def _density(z: Float[np.ndarray, "*q"], log: Float[np.ndarray, "*q"]) -> Float[np.ndarray, "*q"]:
+    """φ(z) / exp(log); 0 at ±∞."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = -0.5 * z * z - 0.5 * np.log(2 * np.pi) - log
+    return np.where(np.isfinite(z), np.exp(np.minimum(exponent, 700.0)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Feasibility:
+    """The chance that the noiseless values at a point are within all limits: a `Weight`."""
+
+    posteriors: tuple[Posterior, ...]
+    low: Float[np.ndarray, " K"]
+    high: Float[np.ndarray, " K"]
+
+    @classmethod
+    def of(cls, model: Model, *, wider: bool) -> Feasibility:
+        """Of a model's constraints; `wider` averages over the sets of an answer."""
+        posteriors = tuple(
+            o.wider if wider and o.wider is not None else o.posterior for o in model.outcomes
+        )
+        return cls.within(model.wanted, posteriors)
+
+    @classmethod
+    def within(cls, wanted: Wanted, posteriors: tuple[Posterior, ...]) -> Feasibility:
+        """Of what is wanted, with the posterior of every outcome."""
+        columns = list(wanted.constraints)
+        own = tuple(posteriors[column] for column in columns)
+        return cls(own, wanted.low[columns], wanted.high[columns])
+
+    def chance(self, X: Points) -> Float[np.ndarray, " q"]:
+        """P."""
+        return np.asarray(np.exp(self.log_weight(X)))
+
+    def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
+        """log P, a block of points at a time."""
+        total = np.zeros(len(X))
+        for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
+            means, variance = posterior.moments(X)
+            total += _log_mean(self._logs(posterior, means, variance, low, high)[0])
+        return np.maximum(total, IMPOSSIBLE)
+
+    def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """log P, and its derivatives."""
+        total, slopes = np.zeros(len(X)), np.zeros(X.shape)
+        for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
+            query = posterior.at(X)
+            logs, a, b, root = self._logs(posterior, query.means, query.variance, low, high)
+            of_all = _log_mean(logs)
+            share = np.exp(logs - of_all) / (logs.shape[0] * logs.shape[1])
+            at_low, at_high = _density(a, logs), _density(b, logs)
+            by_means = share * (at_low - at_high) / root
+            finite_a, finite_b = (np.where(np.isfinite(z), z, 0.0) for z in (a, b))
+            by_variance = share * (finite_a * at_low - finite_b * at_high) / (2 * root**2)
+            total += of_all
+            slopes += query.pull(by_means, by_variance.sum(1)).sum(0)
+        return np.maximum(total, IMPOSSIBLE), slopes
+
+    def _logs(
+        self,
+        posterior: Posterior,
+        means: Float[np.ndarray, "M F q"],
+        variance: Float[np.ndarray, "M q"],
+        low: float,
+        high: float,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The log chance under each set and fantasy, the standardised limits, and √s."""
+        root = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
+        a, b = (low - means) / root, (high - means) / root
+        return log_between(a, b), a, b, root
+
+
+def _log_mean(logs: Float[np.ndarray, "M F q"]) -> Float[np.ndarray, " q"]:
+    """log of the mean over sets and fantasies."""
+    return np.asarray(logsumexp(logs, axis=(0, 1)) - np.log(logs.shape[0] * logs.shape[1]))
+
+
+@dataclass(frozen=True, repr=False)
+class Compromise(Acquisition):
+    """What a compromise is worth; row i of a climb has the i-th weights, or all have the only."""
+
+    means: tuple[Mean, ...]
+    weights: Float[np.ndarray, "W O"]
+    ideal: Float[np.ndarray, " O"]
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.means[0].dimensions
+
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
+        """The worth."""
+        return self.of(np.stack([own.values(X) for own in self.means], 1), rows)
+
+    def of(self, means: Float[np.ndarray, "q O"], rows: Rows = None) -> Float[np.ndarray, " q"]:
+        """The worth where the objectives have these means."""
+        short = self._weights(len(means), rows) * (means - self.ideal)
+        return np.asarray(short.min(1) + SUM * short.sum(1))
+
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """The worth, and its derivatives: those of the objective that is furthest behind."""
+        each = [own.slopes(X) for own in self.means]
+        means, by_x = np.stack([v for v, _ in each], 1), np.stack([s for _, s in each], 1)
+        weights = self._weights(len(X), rows)
+        short = weights * (means - self.ideal)
+        share = SUM * weights
+        behind = np.arange(len(X)), short.argmin(1)
+        share[behind] += weights[behind]
+        return np.asarray(short.min(1) + SUM * short.sum(1)), np.einsum("qo,qod->qd", share, by_x)
+
+    def _weights(self, count: int, rows: Rows) -> Float[np.ndarray, "q O"]:
+        if len(self.weights) == 1 or rows is None:
+            return np.repeat(self.weights[:1], count, axis=0)
+        return self.weights[rows]
+
+
+@dataclass(frozen=True, repr=False)
+class Penalised(Acquisition):
+    """A worth, less what is lost where the chance of being feasible is below `AIM`.
+
+    Φ⁻¹(chance) is by how many standard deviations a point is feasible: what it falls short of
+    Φ⁻¹(AIM) costs `STEEP` each.
+    """
+
+    worth: Acquisition
+    feasibility: Feasibility
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns of a point, D."""
+        return self.worth.dimensions
+
+    def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
+        """The worth under constraints."""
+        return self.worth.values(X, rows) - penalty(self.feasibility.log_weight(X))
+
+    def slopes(
+        self, X: Points, rows: Rows = None
+    ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
+        """The worth under constraints, and its derivatives."""
+        values, slopes = self.worth.slopes(X, rows)
+        logs, by_x = self.feasibility.log_slopes(X)
+        z = _deviations(logs)
+        by_log = np.where(z < ndtri(AIM), STEEP / np.maximum(_density(z, logs), 1e-300), 0.0)
+        return values - penalty(logs), slopes + by_log[:, None] * by_x
+
+
+def _deviations(log_chance: Float[np.ndarray, " q"]) -> Float[np.ndarray, " q"]:
+    """Φ⁻¹ of a chance, from its logarithm."""
+    return np.asarray(ndtri_exp(np.minimum(log_chance, 0.0)))
+
+
+def penalty(log_chance: Float[np.ndarray, " q"]) -> Float[np.ndarray, " q"]:
+    """What a point loses by a chance that is too small."""
+    return STEEP * np.maximum(ndtri(AIM) - _deviations(log_chance), 0.0)
+
+
+def plain(model: Model) -> Acquisition:
+    """The mean of the only objective."""
+    return mean(model.objective.posterior)
+
+
+def compromise(
+    model: Model,
+    weights: Float[np.ndarray, "W O"],
+    ideal: Float[np.ndarray, " O"] | None = None,
+) -> Compromise:
+    """Compromises between the objectives, measured from `ideal` or from the best means at data."""
+    posteriors = [model.outcomes[column].posterior for column in model.wanted.objectives]
+    if ideal is None:
+        means = [posterior.means_at_data().mean((0, 1)) for posterior in posteriors]
+        ideal = np.array([np.max(own, initial=0.0) for own in means])
+    return Compromise(tuple(mean(p) for p in posteriors), weights, ideal)
+
+
+def under_constraints(worth: Acquisition, model: Model, *, wider: bool) -> Acquisition:
+    """The same worth, less the penalty where there are constraints."""
+    if not model.wanted.constraints:
+        return worth
+    return Penalised(worth, Feasibility.of(model, wider=wider))
+
+
+def rank(
+    worth: Float[np.ndarray, " q"], chance: Float[np.ndarray, " q"] | None
+) -> Float[np.ndarray, " q"]:
+    """Worths among points that are feasible for sure; where none is, chances."""
+    if chance is None:
+        return worth
+    sure = chance >= SURE
+    return np.where(sure, worth, -np.inf) if sure.any() else chance
+
+
+def non_dominated(values: Float[np.ndarray, "q O"]) -> Bool[np.ndarray, " q"]:
+    """The rows that no other row is at least as good as in all, and better in one.
+
+    Of equal rows the first stays.
+    """
+    order = np.lexsort(-values.T[::-1])
+    keep, front = np.zeros(len(values), dtype=bool), np.empty((0, values.shape[1]))
+    for row in order:
+        if not np.any(np.all(front >= values[row], axis=1)):
+            keep[row] = True
+            front = np.concatenate([front, values[row][None]])
+    return keep
+
+
+def unwanted(wanted: Wanted, Y: Float[np.ndarray, "t O"]) -> Float[np.ndarray, " t"]:
+    """How far values are beyond their limits in all; what was not measured is infinitely far."""
+    out = np.zeros(len(Y))
+    for column in wanted.constraints:
+        low, high = wanted.low[column], wanted.high[column]
+        beyond = np.maximum(np.maximum(low - Y[:, column], Y[:, column] - high), 0.0)
+        out += np.where(np.isnan(beyond), np.inf, beyond)
+    return out
