@@ -58,6 +58,22 @@ def test_lab_goes_on_with_the_experiment_that_is_out(tmp_path: Path) -> None:
     assert "failed" in morning
 
 
+def test_constraint(tmp_path: Path) -> None:
+    said = run("constraint.py", tmp_path, "--trials", "6")
+    assert re.search(r"recommended +layers = \d+, width = \d+, dropout = ", said)
+    assert re.search(r"predicted +latency +.*\(must be at most 20\)", said)
+    assert re.search(r"chance that it is fast enough: [01]\.\d", said)
+
+
+def test_front(tmp_path: Path) -> None:
+    said = run("front.py", tmp_path, "--trials", "6")
+    assert re.search(
+        r"^ *yield \(maximize\) +cost \(minimize\) +catalyst +temperature$", said, re.M
+    )
+    assert "hypervolume" in said
+    assert said.count("recommended    catalyst = ") == 2
+
+
 def test_dask(tmp_path: Path) -> None:
     pytest.importorskip("optuna_integration", reason="pip install 'optpair[dask]'")
     pytest.importorskip("distributed", reason="pip install 'optpair[dask]'")

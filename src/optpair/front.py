@@ -236,9 +236,7 @@ def reference_of(
     values = _checked("reference", given, problem.objectives)
     missing = [name for name in problem.objectives if name not in values]
     if missing:
-        raise ValueError(
-            f"reference must have a value of every objective; {missing[0]!r} is missing"
-        )
+        raise ValueError(f"reference needs a value of every objective; {missing[0]!r} is missing")
     return np.array([o.sign * values[name] for name, o in problem.objectives.items()])
 
 

@@ -293,7 +293,7 @@ def _same_outcomes(saved: Optimizer, fresh: Optimizer, checkpoint: str | Path) -
     if list(saved.problem.outcomes.items()) != list(fresh.problem.outcomes.items()):
         known = ", ".join(f"{name!r}: {o!r}" for name, o in saved.problem.outcomes.items())
         raise ValueError(
-            f"{checkpoint} holds a search with another outcomes, {{{known}}}; give the same, or "
+            f"{checkpoint} holds a search with other outcomes, {{{known}}}; give the same, or "
             "choose another file"
         )
 

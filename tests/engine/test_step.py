@@ -90,8 +90,25 @@ def test_a_sampled_set_without_a_factor_is_spared() -> None:
     inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
     engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
     with np.errstate(all="ignore"):
-        kept = engine._posterior(hypers, sample, 9)
+        (kept,) = engine._posteriors([hypers], [sample], 9)
         assert kept.sets == 1
         np.testing.assert_array_equal(kept.covariance.scale[0], lengths[0])
         with pytest.raises(FloatingPointError, match="hyperparameter set"):
-            engine._posterior(hypers.some(slice(1, 2)), sample, 9)
+            engine._posteriors([hypers.some(slice(1, 2))], [sample], 9)
+
+
+def test_a_set_is_spared_in_every_outcome() -> None:
+    """Where one outcome's matrix has no factor: all outcomes keep the same sets."""
+    rng = np.random.default_rng(0)
+    samples = [Sample(rng.uniform(size=(9, 3)), rng.standard_normal(9), np.full(9, np.nan))] * 2
+    bad = np.array([[0.5, 0.5, 0.5], [1e-200, 0.5, 0.5], [0.4, 0.4, 0.4]])
+    hypers = [
+        Hyperparameters(lengths, np.ones(3), np.full(3, 1e-6), np.zeros(3))
+        for lengths in (bad, np.full((3, 3), 0.6))
+    ]
+    inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
+    engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
+    with np.errstate(all="ignore"):
+        first, second = engine._posteriors(hypers, samples, 9)
+    assert first.sets == second.sets == 2
+    np.testing.assert_array_equal(first.covariance.scale, bad[[0, 2]])

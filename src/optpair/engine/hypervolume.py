@@ -1,9 +1,9 @@
 """Hypervolume: how much of the space of objectives a front dominates, above a reference point.
 
-    HV(F, r) = volume of the union over f in F of the boxes from r to f,
+    (W3)  HV(F, r) = volume of the union over f in F of the boxes from r to f
 
-all objectives to be maximised. One dimension at a time: between two neighbouring values of the last
-objective, the cross section is the hypervolume of those points that reach up to there.
+All objectives are to be maximised. One dimension at a time: between two neighbouring values of the
+last objective, the cross section is the hypervolume of those points that reach up to there.
 """
 
 from __future__ import annotations

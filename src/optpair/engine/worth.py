@@ -1,14 +1,15 @@
 """Worth: what a point is by the averaged means, under constraints that probably hold.
 
-One objective is worth its mean. Of several, a compromise with weights w ≥ 0 is worth
+The chance that a point is feasible is a product over constraints k, each averaged over its own
+hyperparameter sets: outcomes are independent given the data.
 
-    min over objectives of w_o (m_o(x) − ideal_o),   and a little of their sum,
+    (W1)  chance(x) = Π_k mean over sets of [Φ((high_k − m_k)/√s_k) − Φ((low_k − m_k)/√s_k)]
 
-so that every point of the front is the best for some weights, wherever the front bends. The chance
-that a point is feasible is a product over constraints, each averaged over its own hyperparameter
-sets: outcomes are independent given the data.
+One objective is worth its mean. Of several objectives o, a compromise with weights w ≥ 0 is worth
 
-    chance(x) = Π_k mean over sets of [Φ((high_k − m_k)/√s_k) − Φ((low_k − m_k)/√s_k)]
+    (W2)  worth(x) = min_o w_o (m_o − ideal_o) + 0.01 Σ_o w_o (m_o − ideal_o)
+
+so that every point of the front is the best for some weights, wherever the front bends.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SURE = 0.95
 AIM = 0.96  # what a search aims at, so that it ends above that
 STEEP = 10.0  # standardised units per standard deviation by which a chance falls short
 SUM = 0.01  # the share of the sum in a compromise
+FURTHEST = 1e6  # standard deviations: squares of larger ones lose their digits
 IMPOSSIBLE = -1e30  # the logarithm of no chance at all
 
 
@@ -88,7 +90,7 @@ class Feasibility:
         total = np.zeros(len(X))
         for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
             means, variance = posterior.moments(X)
-            total += _log_mean(self._logs(posterior, means, variance, low, high)[0])
+            total += _log_mean(self._logs(posterior, means, variance, low, high)[0])  # (W1)
         return np.maximum(total, IMPOSSIBLE)
 
     def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
@@ -117,7 +119,12 @@ class Feasibility:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The log chance under each set and fantasy, the standardised limits, and √s."""
         root = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
-        a, b = (low - means) / root, (high - means) / root
+        a, b = (
+            np.clip((end - means) / root, -FURTHEST, FURTHEST)
+            if np.isfinite(end)
+            else np.full(means.shape, end)
+            for end in (low, high)
+        )
         return log_between(a, b), a, b, root
 
 
@@ -146,7 +153,7 @@ class Compromise(Acquisition):
     def of(self, means: Float[np.ndarray, "q O"], rows: Rows = None) -> Float[np.ndarray, " q"]:
         """The worth where the objectives have these means."""
         short = self._weights(len(means), rows) * (means - self.ideal)
-        return np.asarray(short.min(1) + SUM * short.sum(1))
+        return np.asarray(short.min(1) + SUM * short.sum(1))  # (W2)
 
     def slopes(
         self, X: Points, rows: Rows = None

@@ -1,0 +1,140 @@
+"""Worths under constraints: chances against Monte Carlo, derivatives, limits, dominance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from optpair import gp
+from optpair.acquisition.mean import mean
+from optpair.engine.worth import (
+    AIM,
+    STEEP,
+    Compromise,
+    Feasibility,
+    Penalised,
+    log_between,
+    non_dominated,
+    penalty,
+    rank,
+    unwanted,
+)
+from optpair.gp.posterior import Posterior
+from optpair.optima.base import Wanted
+
+RNG = np.random.default_rng(3)
+X = RNG.uniform(size=(12, 2))
+QUERY = RNG.uniform(size=(7, 2))
+HYPERS = gp.Hyperparameters([[0.3, 0.5], [0.5, 0.3]], [1.0, 1.5], [0.01, 0.02], [0.0, 0.2])
+
+
+def posterior(function: str) -> Posterior:
+    y = {"bowl": -4 * np.sum((X - 0.4) ** 2, 1), "wave": np.sin(5 * X[:, 0]) + X[:, 1]}[function]
+    return gp.condition(HYPERS, X, y)
+
+
+BOWL, WAVE = posterior("bowl"), posterior("wave")
+BOTH = Feasibility((BOWL, WAVE), np.array([-0.5, -np.inf]), np.array([np.inf, 0.8]))
+BAND = Feasibility((WAVE,), np.array([0.0]), np.array([0.6]))
+
+
+def numeric(function: object, X: np.ndarray, h: float = 1e-5) -> np.ndarray:
+    slopes = np.empty(X.shape)
+    for j in range(X.shape[1]):
+        step = h * np.eye(X.shape[1])[j]
+        slopes[:, j] = (function(X + step) - function(X - step)) / (2 * h)  # type: ignore[operator]
+    return slopes
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "truth"),
+    [
+        (-1.0, 2.0, np.log(ndtr(2.0) - ndtr(-1.0))),
+        (-np.inf, -40.0, -804.608442013754),  # log Φ(−40)
+        (40.0, np.inf, -804.608442013754),
+        (8.0, 9.0, np.log(ndtr(-8.0) - ndtr(-9.0))),
+        (-np.inf, np.inf, 0.0),
+        (3.0, 3.0, -1e30),
+    ],
+)
+def test_log_of_a_difference(low: float, high: float, truth: float) -> None:
+    assert log_between(np.array(low), np.array(high)) == pytest.approx(truth, rel=1e-12)
+    assert log_between(np.array(-high), np.array(-low)) == pytest.approx(truth, rel=1e-12)
+
+
+def test_a_chance_is_what_draws_of_both_outcomes_say() -> None:
+    """20000 draws: four standard errors are at most 0.0142."""
+    rng, draws = np.random.default_rng(0), 20000
+    truth = np.ones(len(QUERY))
+    for own, low, high in zip(BOTH.posteriors, BOTH.low, BOTH.high, strict=True):
+        means, variance = own.predict(QUERY)
+        sets = rng.integers(0, 2, draws)
+        values = means[sets] + np.sqrt(variance[sets]) * rng.standard_normal((draws, len(QUERY)))
+        truth *= np.mean((values >= low) & (values <= high), 0)
+    np.testing.assert_allclose(BOTH.chance(QUERY), truth, atol=0.0142)
+
+
+def test_chances_at_the_limits() -> None:
+    nothing = Feasibility((WAVE,), np.array([-1e9]), np.array([1e9]))
+    np.testing.assert_allclose(nothing.chance(QUERY), 1.0)
+    never = Feasibility((WAVE,), np.array([1e9]), np.array([np.inf]))
+    assert np.all(never.chance(QUERY) == 0.0)
+    assert np.all(np.isfinite(never.log_weight(QUERY)))
+    assert np.all(np.isfinite(never.log_slopes(QUERY)[1]))
+    mirrored = Feasibility((BOWL, BOWL), np.array([-0.5, -0.5]), np.array([np.inf, np.inf]))
+    alone = Feasibility((BOWL,), np.array([-0.5]), np.array([np.inf]))
+    np.testing.assert_allclose(mirrored.chance(QUERY), alone.chance(QUERY) ** 2)
+
+
+@pytest.mark.parametrize("feasibility", [BOTH, BAND], ids=["both", "band"])
+def test_slopes_of_a_chance(feasibility: Feasibility) -> None:
+    values, slopes = feasibility.log_slopes(QUERY)
+    np.testing.assert_allclose(values, feasibility.log_weight(QUERY), rtol=1e-9)
+    np.testing.assert_allclose(slopes, numeric(feasibility.log_weight, QUERY), rtol=1e-4, atol=1e-6)
+
+
+def test_slopes_of_a_worth_under_constraints() -> None:
+    weights = np.array([[0.3, 0.7], [0.9, 0.1]])
+    worth = Compromise((mean(BOWL), mean(WAVE)), weights, np.array([1.0, 2.0]))
+    penalised, rows = Penalised(worth, BAND), np.arange(len(QUERY)) % 2
+    values, slopes = penalised.slopes(QUERY, rows)
+    np.testing.assert_allclose(values, penalised.values(QUERY, rows))
+    truth = numeric(lambda X: penalised.values(X, rows), QUERY)
+    np.testing.assert_allclose(slopes, truth, rtol=1e-4, atol=1e-5)
+
+
+def test_a_penalty_counts_standard_deviations() -> None:
+    chances = np.array([AIM, ndtr(ndtri(AIM) - 1), 1.0, 0.999])
+    np.testing.assert_allclose(penalty(np.log(chances)), [0, STEEP, 0, 0], atol=1e-9)
+    assert np.isfinite(penalty(np.array([-1e30]))[0])
+
+
+def test_a_compromise_is_as_good_as_its_worst_objective() -> None:
+    worth = Compromise((mean(BOWL), mean(WAVE)), np.array([[1.0, 2.0]]), np.zeros(2))
+    got = worth.of(np.array([[-1.0, -3.0], [-5.0, -1.0]]))
+    np.testing.assert_allclose(got, [-6 + 0.01 * -7, -5 + 0.01 * -7])  # (W2)
+
+
+def test_ranks() -> None:
+    worth = np.array([3.0, 2.0, 1.0])
+    assert np.argmax(rank(worth, None)) == 0
+    assert np.argmax(rank(worth, np.array([0.5, 0.96, 0.99]))) == 1
+    assert np.argmax(rank(worth, np.array([0.5, 0.6, 0.7]))) == 2  # none is sure: the likeliest
+
+
+@pytest.mark.parametrize("objectives", [1, 2, 3])
+def test_what_is_not_dominated(objectives: int) -> None:
+    values = np.random.default_rng(1).integers(0, 6, (40, objectives)).astype(float)
+    kept = values[non_dominated(values)]
+    assert len(kept) == len(np.unique(kept, axis=0))
+    for row in values:
+        beaten = np.any(np.all(values >= row, 1) & np.any(values > row, 1))
+        assert beaten != bool(np.any(np.all(kept == row, 1)))
+    assert non_dominated(values[:0]).shape == (0,)
+
+
+def test_how_far_values_are_out() -> None:
+    wanted = Wanted((0,), np.array([-np.inf, 1.0, -1.0]), np.array([np.inf, np.inf, 1.0]))
+    Y = np.array([[0.0, 2.0, 0.0], [0.0, 0.5, 3.0], [0.0, np.nan, 0.0], [np.nan, 1.0, 1.0]])
+    np.testing.assert_array_equal(unwanted(wanted, Y), [0.0, 2.5, np.inf, 0.0])
