@@ -294,7 +294,6 @@ def test_an_ask_that_breaks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         ("hyperparameters", np.ones(3), ValueError),
         ("hyperparameters", {"lengthscale": 1}, ValueError),
         ("direction", "max", ValueError),
-        ("direction", None, ValueError),
     ],
 )
 def test_options(option: str, value: object, kind: type[Exception]) -> None:

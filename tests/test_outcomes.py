@@ -208,7 +208,7 @@ def test_saved_and_pickled_it_goes_on(outcomes: Any, tmp_path: Path) -> None:
 
 def test_the_same_seed_gives_the_same_points() -> None:
     def points() -> list[Any]:
-        optimizer, seen = several(ALL, seed=5), []
+        optimizer, seen = several(ALL, seed=5, way="map"), []
         for _ in range(6):
             trial = optimizer.ask()
             seen.append(trial.params)
@@ -401,6 +401,7 @@ def test_a_search_for_a_front(tmp_path: Path) -> None:
     [
         (1.0, TypeError, "what the objective returns must be a dict with some of 'gain', 'load'"),
         ({"gian": 1.0}, ValueError, "names of outcomes, 'gain', 'load', not 'gian'; did you mean"),
+        ({"gain": 1.5}, ValueError, "gain must be within its bounds, -inf to 1, not 1.5"),
         ({"gain": "1"}, TypeError, "what the objective returns as 'gain' must be one real number"),
     ],
 )

@@ -315,10 +315,12 @@ def _evaluate(
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
         raise
-    if found:
-        optimizer.tell(trial, found)
-    else:
-        optimizer.tell(trial, failed=True)
+    try:
+        optimizer.tell(trial, found or None, failed=not found)
+    except ValueError as error:  # beyond the bounds of its outcome
+        optimizer.cancel(trial)
+        error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
+        raise
     return next(t for t in optimizer.trials if t.id == trial.id), caught
 
 
