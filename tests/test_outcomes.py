@@ -333,7 +333,7 @@ def test_bounds_hold_everywhere() -> None:
             "direction='minimize' and outcomes cannot be",
         ),
         ({"noise": 0.1}, ValueError, r"noise=0.1 and outcomes .* Objective\('minimize', noise=0\)"),
-        ({"acquisition": "ei"}, ValueError, "'ei' does not serve several objectives; these do: "),
+        ({"acquisition": "ei"}, ValueError, "'ei' is not for several objectives; use one of jes"),
         (
             {"hyperparameters": KNOWN},
             ValueError,

@@ -14,7 +14,6 @@ from optpair.engine.worth import (
     Compromise,
     Feasibility,
     Penalised,
-    log_between,
     non_dominated,
     penalty,
     rank,
@@ -45,22 +44,6 @@ def numeric(function: object, X: np.ndarray, h: float = 1e-5) -> np.ndarray:
         step = h * np.eye(X.shape[1])[j]
         slopes[:, j] = (function(X + step) - function(X - step)) / (2 * h)  # type: ignore[operator]
     return slopes
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "truth"),
-    [
-        (-1.0, 2.0, np.log(ndtr(2.0) - ndtr(-1.0))),
-        (-np.inf, -40.0, -804.608442013754),  # log Φ(−40)
-        (40.0, np.inf, -804.608442013754),
-        (8.0, 9.0, np.log(ndtr(-8.0) - ndtr(-9.0))),
-        (-np.inf, np.inf, 0.0),
-        (3.0, 3.0, -1e30),
-    ],
-)
-def test_log_of_a_difference(low: float, high: float, truth: float) -> None:
-    assert log_between(np.array(low), np.array(high)) == pytest.approx(truth, rel=1e-12)
-    assert log_between(np.array(-high), np.array(-low)) == pytest.approx(truth, rel=1e-12)
 
 
 def test_a_chance_is_what_draws_of_both_outcomes_say() -> None:
@@ -102,6 +85,13 @@ def test_slopes_of_a_worth_under_constraints() -> None:
     np.testing.assert_allclose(values, penalised.values(QUERY, rows))
     truth = numeric(lambda X: penalised.values(X, rows), QUERY)
     np.testing.assert_allclose(slopes, truth, rtol=1e-4, atol=1e-5)
+
+
+def test_slopes_stay_finite_where_nothing_is_feasible() -> None:
+    never = Feasibility((WAVE,), np.array([1e9]), np.array([np.inf]))
+    values, slopes = Penalised(mean(BOWL), never).slopes(QUERY)
+    assert np.all(np.isfinite(values))
+    assert np.all(np.isfinite(slopes))
 
 
 def test_a_penalty_counts_standard_deviations() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optpair.acquisition.registry import CONTROLS, REGISTRY, Control, Entry, entry_of
+from optpair.acquisition.registry import CONTROLS, Control, Entry, check_goal, entry_of
 from optpair.cube.cube import Cube
 from optpair.engine.answers import Answers
 from optpair.engine.model import Memory, OutcomeMemory
@@ -17,7 +17,7 @@ from optpair.engine.step import HYPER, WIDER, Engine, Info
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.problem.defaults import ACQUISITION
-from optpair.problem.problem import GoalName, Problem
+from optpair.problem.problem import Problem
 from optpair.shapes import Float
 from optpair.streams import Stream, check_seed
 from optpair.threads import engine_work
@@ -25,13 +25,6 @@ from optpair.trials.data import Data
 from optpair.trials.transform import Scaling
 
 DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
-
-WORDS: Mapping[GoalName, str] = {
-    "best": "one objective",
-    "feasible": "one objective under constraints",
-    "front": "several objectives",
-}
-"""What is looked for, for people."""
 
 Way = Literal["marginal", "map"]
 """How hyperparameters are found, by name."""
@@ -131,12 +124,7 @@ def _control(given: object) -> Control | None:
 def _serving(given: str | Callable[..., Any], problem: Problem) -> Entry:
     """The entry of an acquisition function, if it serves what the problem looks for."""
     entry = entry_of(given)
-    if problem.goal not in entry.goals:
-        fit = ", ".join(name for name, known in REGISTRY.items() if problem.goal in known.goals)
-        raise ValueError(
-            f"acquisition {given!r:.80} does not serve {WORDS[problem.goal]}; these do: {fit}, and "
-            f"an Entry of your own with goals=frozenset({{{problem.goal!r}}})"
-        )
+    check_goal(entry, problem.goal)
     return entry
 
 

@@ -15,13 +15,15 @@ so that every point of the front is the best for some weights, wherever the fron
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, ndtri, ndtri_exp
 
 from optpair.acquisition.base import Acquisition, Points, Rows
 from optpair.acquisition.mean import Mean, mean
-from optpair.acquisition.special.normal import log_ndtr
+from optpair.acquisition.special.intervals import log_between
+from optpair.acquisition.special.normal import hazard
 from optpair.engine.model import Model
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
@@ -36,26 +38,15 @@ FURTHEST = 1e6  # standard deviations: squares of larger ones lose their digits
 IMPOSSIBLE = -1e30  # the logarithm of no chance at all
 
 
-def log_between(
-    low: Float[np.ndarray, "*q"], high: Float[np.ndarray, "*q"]
-) -> Float[np.ndarray, "*q"]:
-    """log(Φ(high) − Φ(low)) for low < high, to full precision in both tails.
+class _Logs(NamedTuple):
+    """The log chance of one constraint under each set and fantasy, and what it depends on."""
 
-    Where both are far up, they are mirrored: the difference of two small numbers is then taken.
-    """
-    mirrored = low > -high
-    a, b = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        most, least = log_ndtr(b), log_ndtr(a)
-        found = most + np.log1p(-np.exp(least - most))
-    return np.maximum(np.nan_to_num(found, nan=IMPOSSIBLE), IMPOSSIBLE)
-
-
-def _density(z: Float[np.ndarray, "*q"], log: Float[np.ndarray, "*q"]) -> Float[np.ndarray, "*q"]:
-    """φ(z) / exp(log); 0 at ±∞."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        exponent = -0.5 * z * z - 0.5 * np.log(2 * np.pi) - log
-    return np.where(np.isfinite(z), np.exp(np.minimum(exponent, 700.0)), 0.0)
+    value: Float[np.ndarray, "M F q"]
+    by_low: Float[np.ndarray, "M F q"]
+    by_high: Float[np.ndarray, "M F q"]
+    low: Float[np.ndarray, "M F q"]  # in standard deviations; 0 where there is no limit
+    high: Float[np.ndarray, "M F q"]
+    root: Float[np.ndarray, "M 1 q"]  # √s
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +81,8 @@ class Feasibility:
         total = np.zeros(len(X))
         for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
             means, variance = posterior.moments(X)
-            total += _log_mean(self._logs(posterior, means, variance, low, high)[0])  # (W1)
+            logs = self._logs(posterior, means, variance, low, high)
+            total += _log_mean(logs.value)  # (W1)
         return np.maximum(total, IMPOSSIBLE)
 
     def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
@@ -98,13 +90,12 @@ class Feasibility:
         total, slopes = np.zeros(len(X)), np.zeros(X.shape)
         for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
             query = posterior.at(X)
-            logs, a, b, root = self._logs(posterior, query.means, query.variance, low, high)
-            of_all = _log_mean(logs)
-            share = np.exp(logs - of_all) / (logs.shape[0] * logs.shape[1])
-            at_low, at_high = _density(a, logs), _density(b, logs)
-            by_means = share * (at_low - at_high) / root
-            finite_a, finite_b = (np.where(np.isfinite(z), z, 0.0) for z in (a, b))
-            by_variance = share * (finite_a * at_low - finite_b * at_high) / (2 * root**2)
+            seen = self._logs(posterior, query.means, query.variance, low, high)
+            of_all = _log_mean(seen.value)
+            share = np.exp(seen.value - of_all) / (seen.value.shape[0] * seen.value.shape[1])
+            by_means = -share * (seen.by_low + seen.by_high) / seen.root
+            stretched = seen.low * seen.by_low + seen.high * seen.by_high
+            by_variance = -share * stretched / (2 * seen.root**2)
             total += of_all
             slopes += query.pull(by_means, by_variance.sum(1)).sum(0)
         return np.maximum(total, IMPOSSIBLE), slopes
@@ -116,16 +107,19 @@ class Feasibility:
         variance: Float[np.ndarray, "M q"],
         low: float,
         high: float,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The log chance under each set and fantasy, the standardised limits, and √s."""
+    ) -> _Logs:
+        """The log chance under each set and fantasy."""
         root = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
-        a, b = (
+        ends = [
             np.clip((end - means) / root, -FURTHEST, FURTHEST)
             if np.isfinite(end)
             else np.full(means.shape, end)
             for end in (low, high)
-        )
-        return log_between(a, b), a, b, root
+        ]
+        value, by_low, by_high = log_between(*ends)
+        value = np.maximum(np.nan_to_num(value, nan=IMPOSSIBLE), IMPOSSIBLE)
+        below, above = (np.where(np.isfinite(end), end, 0.0) for end in ends)
+        return _Logs(value, by_low, by_high, below, above, root)
 
 
 def _log_mean(logs: Float[np.ndarray, "M F q"]) -> Float[np.ndarray, " q"]:
@@ -201,7 +195,8 @@ class Penalised(Acquisition):
         values, slopes = self.worth.slopes(X, rows)
         logs, by_x = self.feasibility.log_slopes(X)
         z = _deviations(logs)
-        by_log = np.where(z < ndtri(AIM), STEEP / np.maximum(_density(z, logs), 1e-300), 0.0)
+        aim = ndtri(AIM)
+        by_log = STEEP / hazard(np.minimum(z, aim)) * (z < aim)  # dz / d log Φ(z) = Φ/φ
         return values - penalty(logs), slopes + by_log[:, None] * by_x
 
 
