@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optpair.gp import Hyperparameters
     from optpair.optimizer import Optimizer
     from optpair.problem.outcomes import Constraint, Objective
-    from optpair.problem.space import Categorical, Float, Int, Space
+    from optpair.problem.space import Categorical, Float, Int, Ordinal, Space
     from optpair.search import Result, maximize, minimize
     from optpair.threads import limit_threads
     from optpair.trials.trial import Trial
@@ -34,6 +34,7 @@ __all__ = [
     "Int",
     "Objective",
     "Optimizer",
+    "Ordinal",
     "Prediction",
     "Recommendation",
     "Result",
@@ -61,6 +62,7 @@ _HOMES = {
     "Int": "problem.space",
     "Objective": "problem.outcomes",
     "Optimizer": "optimizer",
+    "Ordinal": "problem.space",
     "Prediction": "found",
     "Recommendation": "found",
     "Result": "search",

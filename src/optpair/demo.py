@@ -191,7 +191,7 @@ def _panel(axis: Axes, name: str, result: Result, belief: Belief, told: Sequence
     axis.set_xlabel(name.replace("_", " "))
     if isinstance(parameter, Categorical):
         axis.set_xticks(range(len(parameter.choices)), [str(c) for c in parameter.choices])
-    elif parameter.log:
+    elif isinstance(parameter, Float | Int) and parameter.log:
         axis.set_xscale("log")
 
 

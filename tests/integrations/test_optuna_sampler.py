@@ -24,7 +24,7 @@ from optuna.distributions import (
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
-from optpair import Hyperparameters, Settings
+from optpair import Hyperparameters, Ordinal, Settings, Space
 from optpair.engine.step import Engine, Info
 from optpair.integrations.optuna import NOISE_VAR, JESSampler, attributes
 from optpair.integrations.optuna.space import Domain
@@ -460,6 +460,40 @@ def test_values_survive_the_cube(distribution: BaseDistribution, values: list[An
         assert domain.decode(x)["p"] == value
     assert domain.encode({"p": 1e9}) is None
     assert domain.encode({}) is None
+
+
+def test_ordinals_are_modelled_in_their_order() -> None:
+    space: dict[str, BaseDistribution] = {"batch": CategoricalDistribution([64, 16, 32])}
+    domain = Domain(space, ["batch"])
+    assert domain.space == Space({"batch": Ordinal([16, 32, 64])})
+    for value in (16, 32, 64):
+        x = domain.encode({"batch": value})
+        assert x is not None
+        assert domain.decode(x) == {"batch": value}
+    assert domain.encode({"batch": 48}) is None
+    assert domain.choices == {}
+    sampler = JESSampler(seed=0, search_space=space, ordinals=["batch"], settings=TINY)
+    study = study_with(pickle.loads(pickle.dumps(sampler)))
+    study.optimize(lambda trial: trial.suggest_categorical("batch", [64, 16, 32]), n_trials=5)
+    assert sampler.recommend(study).params == {"batch": 16}
+
+
+@pytest.mark.parametrize(
+    ("ordinals", "message"),
+    [
+        (
+            ["act"],
+            "ordinals names 'act', whose choices have no order: Ordinal's levels must be numbers",
+        ),
+        (["lr"], "ordinals names 'lr', which is no categorical parameter"),
+        ("act", r"ordinals must be a list of names, like \['batch'\], not 'act'"),
+        (None, "ordinals must be a list of names"),
+    ],
+)
+def test_what_ordinals_cannot_be(ordinals: Any, message: str) -> None:
+    space = {"act": CategoricalDistribution(["a", "b"]), "lr": FloatDistribution(0, 1)}
+    with pytest.raises((TypeError, ValueError), match=message):
+        JESSampler(search_space=space, ordinals=ordinals)
 
 
 def test_one_legal_value_and_too_fine_a_range_are_left_out_of_the_model(

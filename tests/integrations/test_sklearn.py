@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning, NotFittedError
@@ -17,9 +18,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Settings, Space
+from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
 from optpair.integrations.sklearn import JESSearchCV
 from optpair.integrations.sklearn.folds import noise_of_means
+from optpair.integrations.sklearn.space import NumberedSpace
 from shell_cases import TINY
 
 KNOWN = Hyperparameters(np.array([[0.4]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
@@ -331,6 +333,54 @@ def test_mixed_spaces_by_name() -> None:
     )
     search.fit(X, Y)
     assert list(search.best_params_) == list(space)
+
+
+def test_numbers_in_a_list_are_ordinals() -> None:
+    space = {"alpha": [10, 0.1, np.float64(1.0)], "fit_intercept": [True, False]}
+    search = JESSearchCV(Ridge(), space, **{**CHEAP, "hyperparameters": "map", "evaluations": 3})
+    search.fit(X, Y)
+    alpha = search.optimizer_.space["alpha"]
+    assert alpha == Ordinal([0.1, 1, 10], spacing="log")
+    assert isinstance(search.optimizer_.space["fit_intercept"], Categorical)
+    assert all(any(p["alpha"] is a for a in space["alpha"]) for p in search.cv_results_["params"])
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter"),
+    [
+        (stats.uniform(1, 3), Float(1, 4)),
+        (stats.loguniform(1e-3, 1), Float(1e-3, 1, log=True)),
+        (stats.reciprocal(1e-3, 1), Float(1e-3, 1, log=True)),
+        (stats.randint(1, 5), Int(1, 4)),
+        (np.array([1, 10, 100]), Ordinal([1, 10, 100])),
+        (range(3), Ordinal([0, 1, 2])),
+        ((1, 2, 3), Ordinal([1, 2, 3])),
+        ([1, 1], Categorical([0, 1])),
+        ([1, None], Categorical([0, 1])),
+        (("a", "b"), Categorical([0, 1])),
+    ],
+)
+def test_what_a_space_may_be_made_of(given: Any, parameter: Any) -> None:
+    assert NumberedSpace({"alpha": given}).space == Space({"alpha": parameter})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((0.1, 10), r"is it a range\? Write Float\(0.1, 10\), with log=True"),
+        (
+            stats.norm(0, 1),
+            "SciPy's norm, which is not understood: uniform, loguniform",
+        ),
+        (stats.expon(), "Give the range and the scale instead"),
+        (stats.uniform, "is not understood"),
+        ([], "must have something to choose from"),
+        ("rbf", "Space's entries must be"),
+    ],
+)
+def test_what_a_space_cannot_be_made_of(given: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        NumberedSpace({"alpha": given})
 
 
 def test_groups_and_weights_arrive() -> None:

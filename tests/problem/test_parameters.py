@@ -291,7 +291,7 @@ BUILD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: C([1.0, math.nan]), ValueError, "must be finite, not nan"),
     (lambda: S({}), ValueError, "at least one parameter"),
     (lambda: S([("x", Float(0, 1))]), TypeError, "Space takes a dict"),
-    (lambda: S({"": Float(0, 1)}), TypeError, "a name with a Float, Int or Categorical"),
+    (lambda: S({"": Float(0, 1)}), TypeError, "a name with a Float, Int, Ordinal or Categorical"),
     (lambda: S({3: Float(0, 1)}), TypeError, "not 3: Float"),
     (lambda: S({"x": (0, 1)}), TypeError, r"not 'x': \(0, 1\)"),
     (lambda: S({"x": Float}), TypeError, "not 'x': <class"),

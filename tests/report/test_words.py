@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from report_cases import made_up
 
-from optpair import Categorical, Float, Int, Optimizer, Space
+from optpair import Categorical, Float, Int, Optimizer, Ordinal, Space
 from optpair.engine.answers import Noise
 from optpair.report import axes, words
 from optpair.report.findings import Answer, Findings
@@ -99,6 +99,13 @@ def test_places() -> None:
     large = axes.of_parameter(Int(10**17, 10**17 + 5))  # floats do not tell them apart
     assert large.at(10**17 + 1) == 0.2
     assert [place for place, _ in large.ticks()] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    levels = axes.of_parameter(Ordinal([1, 2, 5, 10], spacing="even"))
+    assert [levels.at(v) for v in (0.5, 1, 3.5, 10, 99)] == [0, 0, 0.5, 1, 1]
+    assert [label for _, label in levels.ticks()] == ["1", "2", "5", "10"]
+    assert levels.levels == 4
+    crowded = axes.of_parameter(Ordinal(range(100)))
+    assert [label for _, label in crowded.ticks()] == [str(12 * i) for i in range(9)]
+    assert crowded.levels == 0
     kinds = axes.of_parameter(Categorical([1, True, "1"]))
     assert [kinds.at(v) for v in (1, True, "1")] == pytest.approx([1 / 6, 0.5, 5 / 6])
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from optpair.studies.config import Command, Function, StudyError, load
+from optpair.studies.samplers import make_sampler
 
 SPACE = """
 [space]
@@ -184,3 +186,41 @@ def test_a_mark_of_byte_order_is_no_mistake(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"none\.toml cannot be read: No such file"):
         load(tmp_path / "none.toml")
+
+
+def test_ordinals_and_digits(tmp_path: Path) -> None:
+    lines = "batch = { ordinal = [64, 16, 32] }\ndose = { float = [0, 1], digits = 2 }\n"
+    (tmp_path / "s.toml").write_text(f"[space]\n{lines}")
+    found = load(tmp_path / "s.toml")
+    assert found.ordinals == ("batch",)
+    assert found.space == {
+        "batch": CategoricalDistribution([16, 32, 64]),
+        "dose": FloatDistribution(0.0, 1.0, step=0.01),
+    }
+    sampler = make_sampler(found)
+    study = optuna.create_study(sampler=sampler)
+    trial = study.ask(dict(found.space))
+    assert trial.params["batch"] in (16, 32, 64)
+    assert round(trial.params["dose"], 2) == trial.params["dose"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("ordinal = [1]", r"ordinal must be two or more finite numbers, all different, not \[1\]"),
+        ("ordinal = [1, 1.0]", "all different"),
+        ("ordinal = ['a', 'b']", "two or more finite numbers"),
+        ("ordinal = [true, 2]", "two or more finite numbers"),
+        ("ordinal = [1, 2], log = true", "ordinal has neither log nor step"),
+        ("ordinal = [1, 2], int = [1, 2]", "must have one of float"),
+        ("int = [1, 9], digits = 2", "digits is for float"),
+        ("float = [0, 1], digits = 1.5", "digits must be an int from 0 to 12"),
+        ("float = [0.125, 1], digits = 2", "low has more than 2 decimals"),
+        ("float = [0, 1], digits = 2, step = 0.1", "step and digits do not go together"),
+        ("float = [1e-3, 1], digits = 2, log = true", r"list the values: ordinal = \[1e-4"),
+    ],
+)
+def test_what_ordinals_and_digits_cannot_be(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "s.toml").write_text(f"[space]\nx = {{ {line} }}\n")
+    with pytest.raises(StudyError, match=message):
+        load(tmp_path / "s.toml")

@@ -51,20 +51,28 @@ class Cube:
     def snap(self, X: Points) -> Points:
         """The nearest legal point.
 
-        Stepped columns are rounded in the user's units rather than on the log scale, and in a
-        one-hot group the largest entry wins, the first on ties.
+        Stepped columns are rounded in the user's units rather than on the log scale (uneven ones
+        to the nearest place), and in a one-hot group the largest entry wins, the first on ties.
         """
         legal = self._with_levels(np.clip(X, 0.0, 1.0), self._level(X))
         for start, stop in self.layout.groups:
             _choose(legal, start, stop, np.argmax(X[..., start:stop], axis=-1))
         return legal
 
+    def is_legal(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
+        """Which rows stand for something that could be suggested; data may be anywhere."""
+        return np.asarray(np.all(np.abs(self.snap(X) - X) < CLOSE, axis=1))
+
+    def made_legal(self, X: Num[np.ndarray, "n D"]) -> Num[np.ndarray, "n D"]:
+        """Rows that are legal as they are, and the nearest legal point of each other one."""
+        return np.asarray(np.where(self.is_legal(X)[:, None], X, self.snap(X)))
+
     def spread(self, U: Num[np.ndarray, "*points d"]) -> Points:
         """Legal points from uniform ones of [0,1]^d, one column per parameter.
 
         Categories and linear levels are equally likely. A level on a log scale is as likely as
         its cell [v − ½, v + ½] is wide there, so that the end levels get a whole cell, where
-        rounding would give them half of one.
+        rounding would give them half of one. Uneven levels have shares of their own.
         """
         U = np.clip(U, 0.0, 1.0)
         X = U[..., np.array(self.layout.owner, dtype=int)]
@@ -72,6 +80,8 @@ class Cube:
         edge = offset - 0.5
         value = edge * np.exp(u * np.log1p((last + 1.0) / edge))
         level = np.floor(np.where(log, value - edge, u * (last + 1.0)))
+        for place, grid in self.layout.uneven:
+            level[..., place] = np.searchsorted(grid.shares, u[..., place], side="right")
         X = self._with_levels(X, np.clip(level, 0.0, last))
         for start, stop in self.layout.groups:
             share = U[..., self.layout.owner[start]] * (stop - start)
@@ -144,7 +154,10 @@ class Cube:
         """The index of the level nearest to each stepped column, in the user's units."""
         u, last, offset, log = self._stepped(np.clip(X, 0.0, 1.0))
         on_log = offset * np.expm1(u * np.log1p(last / offset))
-        return np.asarray(np.clip(np.rint(np.where(log, on_log, u * last)), 0.0, last))
+        level = np.asarray(np.clip(np.rint(np.where(log, on_log, u * last)), 0.0, last))
+        for place, grid in self.layout.uneven:
+            level[..., place] = np.searchsorted(grid.middles, u[..., place])
+        return level
 
     def _with_levels(self, X: np.ndarray, level: np.ndarray) -> np.ndarray:
         """A copy of X with its stepped columns at these levels."""
@@ -154,6 +167,8 @@ class Cube:
             on_log = np.log1p(level / offset) / np.log1p(last / offset)
             # One logarithm can come out in two ways, in and out of a vector: set u = 1 by hand.
             u = np.where(log & (level < last), on_log, level / last)
+            for place, grid in self.layout.uneven:
+                u[..., place] = grid.at[level[..., place].astype(int)]
             X[..., np.array(self.layout.stepped, dtype=int)] = u
         return X
 

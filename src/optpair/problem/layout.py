@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +13,26 @@ from optpair.shapes import Bool, Float
 
 HOT = float(np.sqrt(0.5))
 """What a one-hot column holds for the category that is chosen."""
+
+
+class Grid(NamedTuple):
+    """Levels at uneven places of [0,1]."""
+
+    at: Float[np.ndarray, " L"]
+    """Their places, from 0 to 1, in ascending order."""
+    middles: Float[np.ndarray, " L-1"]
+    """Halfway between neighbours: where the nearest level changes."""
+    shares: Float[np.ndarray, " L-1"]
+    """Where one level's share of uniform draws ends, and the next one's begins."""
+
+
+class Column(NamedTuple):
+    """The levels of one stepped column, as `Layout` describes them."""
+
+    last: float = 1.0
+    offset: float = 1.0
+    log: bool = False
+    grid: Grid | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +45,7 @@ class Layout:
 
         u = i / last                                         linear
         u = log(1 + i/offset) / log(1 + last/offset)         log: the integers offset + i
+        u = grid.at[i]                                       uneven
 
     Columns that are not stepped carry `last = offset = 1`, which nothing reads.
     """
@@ -39,6 +62,8 @@ class Layout:
     """The columns that are numeric and discrete."""
     groups: tuple[tuple[int, int], ...]
     """The first column and the one past the last, of each one-hot group."""
+    grids: Mapping[int, Grid] = field(default_factory=dict)
+    """The levels of the stepped columns that are uneven."""
 
     def __post_init__(self) -> None:
         for name in ("last", "offset", "log"):
@@ -51,6 +76,12 @@ class Layout:
             raise ValueError(f"owner must use every index from 0, not {self.owner}")
         if any(not self.numeric[c] for c in self.stepped):
             raise ValueError(f"stepped {self.stepped} overlaps the one-hot groups {self.groups}")
+        for column, grid in self.grids.items():
+            if column not in self.stepped or len(grid.at) != self.last[column] + 1:
+                raise ValueError(
+                    f"grids has {len(grid.at)} levels for column {column}, which must be stepped "
+                    "and have last + 1 of them"
+                )
 
     @classmethod
     def box(cls, d: int) -> Layout:
@@ -82,6 +113,21 @@ class Layout:
         mask = self.numeric.copy()
         mask[list(self.stepped)] = False
         return mask
+
+    @cached_property
+    def uneven(self) -> tuple[tuple[int, Grid], ...]:
+        """The uneven columns' grids, by their places among the stepped ones."""
+        return tuple((self.stepped.index(column), grid) for column, grid in self.grids.items())
+
+    def levels(self, column: int) -> Float[np.ndarray, " L"]:
+        """Where the levels of a stepped column are."""
+        if column in self.grids:
+            return self.grids[column].at
+        last, offset = self.last[column], self.offset[column]
+        index = np.arange(last + 1)
+        if not self.log[column]:
+            return index / last
+        return np.log1p(index / offset) / np.log1p(last / offset)
 
     @property
     def is_continuous(self) -> bool:

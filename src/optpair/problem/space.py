@@ -9,26 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from optpair.problem.layout import Layout
+from optpair.problem.layout import Column, Grid, Layout
 from optpair.problem.parameters import (
     KINDS,
     Categorical,
     Float,
     Int,
+    Ordinal,
     Parameter,
     Value,
     parameter_to_json,
     width,
 )
 
-__all__ = ["Categorical", "Float", "Int", "Parameter", "Space"]
+__all__ = ["Categorical", "Float", "Int", "Ordinal", "Parameter", "Space"]
 
 
 class Space(Mapping[str, Parameter]):
     """The parameters to tune, by name, in a fixed order.
 
     Args:
-        parameters: a `Float`, `Int` or `Categorical` for each name.
+        parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name.
 
     Examples:
         >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
@@ -43,7 +44,7 @@ class Space(Mapping[str, Parameter]):
             raise TypeError(f"Space takes a dict like {{'x': Float(0, 1)}}, not {parameters!r}")
         for name, p in dict[Any, Any](parameters).items():
             if not (isinstance(name, str) and name and isinstance(p, Parameter)):
-                accepted = "a name with a Float, Int or Categorical"
+                accepted = "a name with a Float, Int, Ordinal or Categorical"
                 raise TypeError(f"Space's entries must be {accepted}, not {name!r}: {p!r}")
         if not parameters:
             raise ValueError("Space needs at least one parameter, not {}: name what to tune")
@@ -60,21 +61,35 @@ class Space(Mapping[str, Parameter]):
         owner: list[int] = []
         stepped: list[int] = []
         groups: list[tuple[int, int]] = []
-        rows: list[tuple[float, float, bool]] = []  # last, offset, log
+        grids: dict[int, Grid] = {}
+        rows: list[Column] = []
         for index, p in enumerate(self.values()):
-            start, columns, row = len(rows), width(p), (1.0, 1.0, False)
+            start, columns, column = len(rows), width(p), None
             if isinstance(p, Categorical):
                 groups.append((start, start + columns))
-            elif p._last is not None:
+            else:
+                column = p._column
+            if column is not None:
                 stepped.append(start)
-                row = (float(p._last), float(p.low) if p.log else 1.0, p.log)
+                if column.grid is not None:
+                    grids[start] = column.grid
             owner += [index] * columns
-            rows += [row] * columns
-        last, offset, log = (np.array(column) for column in zip(*rows, strict=True))
-        return Layout(last, offset, log, tuple(owner), tuple(stepped), tuple(groups))
+            rows += [column or Column()] * columns
+        last, offset, log = (np.array([getattr(r, n) for r in rows]) for n in Column._fields[:3])
+        return Layout(last, offset, log, tuple(owner), tuple(stepped), tuple(groups), grids)
 
-    def check(self, params: Mapping[str, object]) -> dict[str, Value]:
-        """A clean copy with plain Python values in the space's order, or an error."""
+    def check(self, params: Mapping[str, object], *, anywhere: bool = False) -> dict[str, Value]:
+        """A clean copy with plain Python values in the space's order, or an error.
+
+        Args:
+            params: a value for each parameter.
+            anywhere: whether numbers may be between levels, or outside of their range by up to
+                three times its width: what was really run.
+
+        Raises:
+            ValueError: if a name is missing or unknown, or a value is not accepted.
+            TypeError: if a value has a wrong type.
+        """
         if not isinstance(params, Mapping):
             raise TypeError(f"params must be a mapping of names to values, not {params!r}")
         lower = {name.lower(): name for name in self}
@@ -90,12 +105,25 @@ class Space(Mapping[str, Parameter]):
                 f"params do not fit the space: {', '.join(problems)}. "
                 f"The space has {', '.join(map(repr, self))}"
             )
-        return {name: p._check(name, params[name]) for name, p in self.items()}
+        check = _accept if anywhere else _check
+        return {name: check(p, name, params[name]) for name, p in self.items()}
 
-    def encode(self, params: Mapping[str, object]) -> np.ndarray:
-        """The point of the cube, (D,), that stands for these values."""
-        values: dict[str, Any] = self.check(params)
-        return np.array([u for name, p in self.items() for u in p._encode(values[name])])
+    def encode(self, params: Mapping[str, object], *, anywhere: bool = False) -> np.ndarray:
+        """The point, (D,), that stands for these values.
+
+        It is one of the cube's unless values may be `anywhere`, as in `check`.
+        """
+        values: dict[str, Any] = self.check(params, anywhere=anywhere)
+        columns = _place if anywhere else _encode
+        return np.array([u for name, p in self.items() for u in columns(p, name, values[name])])
+
+    def fits(self, params: Mapping[str, object]) -> bool:
+        """Whether the values are legal: could they be suggested?"""
+        try:
+            self.check(params)
+        except (TypeError, ValueError):
+            return False
+        return True
 
     def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
         """The legal values nearest to a point of the cube."""
@@ -139,3 +167,29 @@ class Space(Mapping[str, Parameter]):
 
     def __repr__(self) -> str:
         return f"Space({self._parameters!r})"
+
+
+def _check(p: Parameter, name: str, value: object) -> Value:
+    """A legal value."""
+    return p._check(name, value)
+
+
+def _accept(p: Parameter, name: str, value: object) -> Value:
+    """A legal value or, where it is none, one that has a place all the same."""
+    try:
+        return p._check(name, value)
+    except ValueError:
+        return p._accept(name, value)
+
+
+def _encode(p: Parameter, name: str, value: Any) -> list[float]:
+    """What stands for a legal value."""
+    return p._encode(value)
+
+
+def _place(p: Parameter, name: str, value: Any) -> list[float]:
+    """What stands for an accepted value: the same, where it is legal."""
+    try:
+        return p._encode(p._check(name, value))  # type: ignore[arg-type]
+    except ValueError:
+        return p._place(value)

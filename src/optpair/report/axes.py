@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.problem.space import Categorical, Float, Int, Parameter
+from optpair.problem.space import Categorical, Int, Ordinal, Parameter
 from optpair.report.words import number, power, short
 
 MOST_LABELS = 12
@@ -96,14 +96,40 @@ class Choices:
         return [(self.at(c), short(c)) for c in self.choices[::every]]
 
 
-Axis = Line | Choices
+@dataclass(frozen=True)
+class Levels:
+    """Some numbers, spaced as the model sees them."""
+
+    parameter: Ordinal
+
+    @property
+    def levels(self) -> int:
+        """How many there are, where that is few; else 0."""
+        count = len(self.parameter.levels)
+        return count if count <= FEW_LEVELS else 0
+
+    def at(self, value: Any) -> float:
+        """The place of a value, a level or not; those beyond stand at the end."""
+        return min(max(self.parameter._place(value)[0], 0.0), 1.0)
+
+    def ticks(self, wanted: int = 5) -> list[Tick]:
+        """The levels that leave room for each other's labels, the first always."""
+        found: list[Tick] = []
+        for level in self.parameter.levels:
+            if not found or self.at(level) - found[-1][0] > 0.6 / max(wanted, 1):
+                found.append((self.at(level), number(level)))
+        return found
+
+
+Axis = Line | Levels | Choices
 
 
 def of_parameter(parameter: Parameter, choices: Sequence[Any] = ()) -> Axis:
     """The axis of a parameter, on its own scale."""
     if isinstance(parameter, Categorical):
         return Choices(tuple(choices or parameter.choices))
-    assert isinstance(parameter, Float | Int)
+    if isinstance(parameter, Ordinal):
+        return Levels(parameter)
     return Line(parameter.low, parameter.high, parameter.log, isinstance(parameter, Int))
 
 

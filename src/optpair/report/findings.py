@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optpair.engine.answers import Answers, Noise, Pairs
-from optpair.problem.space import Categorical, Int
+from optpair.problem.space import Categorical
 from optpair.report.subject import Model, Row, Subject
 from optpair.trials.estimate import Estimate
 
@@ -156,10 +156,7 @@ def _along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
     if isinstance(parameter, Categorical):
         own = np.eye(len(columns)) * np.max(x[columns])
     elif layout.last[columns[0]] < GRID and columns[0] in layout.stepped:
-        low, levels = parameter.low, int(layout.last[columns[0]]) + 1
-        own = np.arange(levels)[:, None] / (levels - 1)
-        if isinstance(parameter, Int) and parameter.log:
-            own = np.log1p(np.arange(levels) / low)[:, None] / np.log1p((levels - 1) / low)
+        own = layout.levels(columns[0])[:, None]
     else:
         own = np.linspace(0, 1, GRID)[:, None]
     grid = np.repeat(x[None], len(own), axis=0)

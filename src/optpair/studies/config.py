@@ -23,6 +23,7 @@ from optuna.distributions import (
 
 from optpair.problem.defaults import ACQUISITION, WHOLE
 from optpair.problem.outcomes import MOST_NOISE
+from optpair.problem.parameters.floats import MOST_DIGITS, Float
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
@@ -71,6 +72,8 @@ class StudyFile:
     settings: Mapping[str, Any]
     objective: Command | Function | None
     space: Mapping[str, BaseDistribution]
+    ordinals: tuple[str, ...] = ()
+    """The parameters whose categories are numbers in order."""
 
     @property
     def folder(self) -> Path:
@@ -188,6 +191,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         settings=settings,
         objective=None if objective is None else _objective(objective, space),
         space=space,
+        ordinals=tuple(name for name in space if "ordinal" in document["space"][name]),
     )  # fmt: skip
     study.end()
     return found
@@ -216,15 +220,21 @@ def _distribution(label: str, content: object) -> BaseDistribution:
     choices = table.take(
         "categories", "two or more strings, finite numbers or bools, all different", _is_choices
     )
+    levels = table.take("ordinal", "two or more finite numbers, all different", _is_levels)
     log = table.take("log", "true or false", lambda v: isinstance(v, bool), False)
     step = table.take("step", "a finite number above 0", _is_positive)
+    digits = table.take("digits", f"an int from 0 to {MOST_DIGITS}", _is_digits)
     table.end()
-    if sum(kind is not None for kind in (bounds, whole, choices)) != 1:
-        raise StudyError(f"{label} must have one of float = {two}, int = {two}, categories = […]")
+    kinds = (bounds, whole, levels, choices)
+    if sum(kind is not None for kind in kinds) != 1:
+        raise StudyError(
+            f"{label} must have one of float = {two}, int = {two}, ordinal = […], categories = […]"
+        )
+    if digits is not None and bounds is None:
+        raise StudyError(f"{label}: digits is for float = {two}")
     try:
         if bounds is not None:
-            low, high = map(float, bounds)
-            return FloatDistribution(low, high, log=log, step=step)
+            return _float(label, bounds, log, step, digits)
         if whole is not None:
             low, high = whole
             if step is not None and int(step) != step:
@@ -235,8 +245,25 @@ def _distribution(label: str, content: object) -> BaseDistribution:
     except (TypeError, ValueError) as error:
         raise StudyError(f"{label}: {error}") from error
     if log or step is not None:
-        raise StudyError(f"{label}: categories have neither log nor step")
-    return CategoricalDistribution(choices)
+        kind = "categories have" if levels is None else "ordinal has"
+        raise StudyError(f"{label}: {kind} neither log nor step")
+    return CategoricalDistribution(choices if levels is None else sorted(levels))
+
+
+def _float(
+    label: str, bounds: list[float], log: bool, step: float | None, digits: int | None
+) -> FloatDistribution:
+    """A range; so many decimals are a step to Optuna, which knows no significant figures."""
+    low, high = map(float, bounds)
+    if digits is not None:
+        if log:
+            raise StudyError(
+                f"{label}: digits and log = true cannot be stored together; list the values: "
+                "ordinal = [1e-4, 2e-4, 5e-4, …]"
+            )
+        Float(low, high, step=step, digits=digits)
+        step = float(f"1e-{digits}")
+    return FloatDistribution(low, high, log=log, step=step)
 
 
 def _objective(content: object, space: Mapping[str, object]) -> Command | Function:
@@ -349,6 +376,17 @@ def _is_range(value: object, kind: Any) -> bool:
 def _is_choices(value: object) -> bool:
     plain = isinstance(value, list) and all(isinstance(v, str) or _is_finite(v) for v in value)
     return plain and len(set(value)) == len(value) >= 2  # type: ignore[arg-type, call-overload]
+
+
+def _is_levels(value: object) -> bool:
+    numbers = isinstance(value, list) and all(
+        _is_finite(v) and not isinstance(v, bool) for v in value
+    )
+    return numbers and len(set(value)) == len(value) >= 2  # type: ignore[arg-type, call-overload]
+
+
+def _is_digits(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_DIGITS
 
 
 def _is_arguments(value: object) -> bool:

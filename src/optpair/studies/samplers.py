@@ -25,6 +25,7 @@ def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
         return JESSampler(
             seed=file.seed,
             search_space=file.space,
+            ordinals=file.ordinals,
             noise=file.noise,
             acquisition=acquisition or file.sampler,
             settings=Settings(**file.settings),

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,8 @@ class JESSampler(BaseSampler):
             randomness, and the first trials then are one space-filling design. None draws one.
         search_space: the distributions, where they are known beforehand: the first trials then
             fill the space, instead of being sampled independently.
+        ordinals: names of categorical parameters whose choices are numbers in order, as
+            `suggest_categorical("batch", [16, 32, 64])`: they are modelled as an `Ordinal`.
         independent_sampler: for what is not modelled; at random by default.
         noise: as in `optpair.Optimizer`: `noise=0` where values are exact. Trials with `NOISE_VAR`
             have their own.
@@ -167,6 +169,7 @@ class JESSampler(BaseSampler):
         *,
         seed: int | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
+        ordinals: Collection[str] = (),
         independent_sampler: BaseSampler | None = None,
         noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
@@ -175,6 +178,7 @@ class JESSampler(BaseSampler):
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given_space = None if search_space is None else dict(search_space)
+        self._ordinals = _names(ordinals)
         self._independent = independent_sampler
         self._noise = Objective(noise=noise).noise
         self._options: dict[str, Any] = {
@@ -183,6 +187,7 @@ class JESSampler(BaseSampler):
             "settings": settings,
         }
         self._check_options()
+        Domain(self._given_space or {}, self._ordinals)
         self._lock = threading.RLock()
         self._study: tuple[Any, int] | None = None
         self._turn_to(None)
@@ -208,7 +213,7 @@ class JESSampler(BaseSampler):
         return bracket_of(study)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_seed", "_given_space", "_independent", "_noise", "_options")
+        kept = ("_seed", "_given_space", "_ordinals", "_independent", "_noise", "_options")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -226,7 +231,7 @@ class JESSampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """The parameters that are modelled."""
         self._check(study)
-        return Domain(self._distributions(study)).distributions
+        return Domain(self._distributions(study), self._ordinals).distributions
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -303,7 +308,7 @@ class JESSampler(BaseSampler):
         with self._lock:
             self._check(study)
             known = self._distributions(study)
-            modelled = Domain(known).distributions
+            modelled = Domain(known, self._ordinals).distributions
             own = self._read(study, modelled) if modelled else None
             model = None
             if own is not None:
@@ -323,7 +328,7 @@ class JESSampler(BaseSampler):
         """The model of a study, and what decodes its points: all that is modelled or constant."""
         self._check(study)
         known = self._distributions(study)
-        modelled = Domain(known).distributions
+        modelled = Domain(known, self._ordinals).distributions
         if not modelled:
             raise ValueError(
                 f"study {study.study_name!r} has no parameter that all completed trials share: "
@@ -367,7 +372,7 @@ class JESSampler(BaseSampler):
         bracket = self._turn_to(study)
         model = self._models.get(bracket)
         if model is None or model.domain.distributions != distributions:
-            domain = Domain(distributions)
+            domain = Domain(distributions, self._ordinals)
             problem = Problem.single(domain.space, _direction(study), self._noise)
             session = Session(problem, seed=self._seed, **self._options)
             model = self._models[bracket] = _StudyModel(domain, session)
@@ -410,6 +415,13 @@ class JESSampler(BaseSampler):
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
+
+
+def _names(given: object) -> frozenset[str]:
+    """The names of parameters; one alone would be taken for its letters."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise TypeError(f"ordinals must be a list of names, like ['batch'], not {given!r}")
+    return frozenset(given)
 
 
 def _direction(study: Study) -> Direction:

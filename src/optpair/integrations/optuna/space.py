@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from optuna.distributions import (
 )
 
 from optpair.problem.defaults import WHOLE
-from optpair.problem.space import Categorical, Float, Int, Parameter, Space
+from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
 
 
 def to_parameter(distribution: BaseDistribution) -> Parameter | None:
@@ -39,6 +39,22 @@ def to_parameter(distribution: BaseDistribution) -> Parameter | None:
     return None
 
 
+def _ordered(name: str, distribution: BaseDistribution) -> Ordinal | None:
+    """Choices that are numbers, in their order; None where there is only one."""
+    if not isinstance(distribution, CategoricalDistribution):
+        raise ValueError(
+            f"ordinals names {name!r}, which is no categorical parameter: leave it out there"
+        )
+    if distribution.single():
+        return None
+    try:
+        return Ordinal(distribution.choices)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"ordinals names {name!r}, whose choices have no order: {error}"
+        ) from error
+
+
 def only_value(distribution: BaseDistribution) -> Any:
     """The value of a distribution that has only one."""
     if isinstance(distribution, CategoricalDistribution):
@@ -48,10 +64,18 @@ def only_value(distribution: BaseDistribution) -> Any:
 
 
 class Domain:
-    """The parameters that are modelled, with their distributions."""
+    """The parameters that are modelled, with their distributions.
 
-    def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:
-        parameters = {name: to_parameter(d) for name, d in distributions.items()}
+    `ordinals` are the categorical ones whose choices are numbers in order.
+    """
+
+    def __init__(
+        self, distributions: Mapping[str, BaseDistribution], ordinals: Collection[str] = ()
+    ) -> None:
+        parameters: dict[str, Parameter | None] = {
+            name: _ordered(name, d) if name in ordinals else to_parameter(d)
+            for name, d in distributions.items()
+        }
         self.distributions = {n: d for n, d in distributions.items() if parameters[n] is not None}
         self._parameters = {n: p for n, p in parameters.items() if p is not None}
 
@@ -60,17 +84,22 @@ class Domain:
         """The space; an error where nothing is modelled."""
         return Space(self._parameters)
 
-    @property
+    @cached_property
     def choices(self) -> dict[str, tuple[Any, ...]]:
         """The categories that stand behind the space's numbers."""
         known = self.distributions.items()
-        return {n: d.choices for n, d in known if isinstance(d, CategoricalDistribution)}
+        return {
+            n: d.choices
+            for n, d in known
+            if isinstance(d, CategoricalDistribution)
+            and isinstance(self._parameters[n], Categorical)
+        }
 
     def encode(self, params: Mapping[str, Any]) -> np.ndarray | None:
         """The point of the cube; None where a parameter is missing or outside its range."""
         try:
             return self.space.encode(
-                {name: _numbered(d, params[name]) for name, d in self.distributions.items()}
+                {name: self._numbered(name, params[name]) for name in self.distributions}
             )
         except (KeyError, TypeError, ValueError):
             return None
@@ -78,16 +107,12 @@ class Domain:
     def decode(self, x: np.ndarray) -> dict[str, Any]:
         """The values that a point of the cube stands for."""
         values: dict[str, Any] = self.space.decode(x)
-        return {name: _named(d, values[name]) for name, d in self.distributions.items()}
+        return {
+            name: self.choices[name][v] if name in self.choices else v for name, v in values.items()
+        }
 
-
-def _numbered(distribution: BaseDistribution, value: Any) -> Any:
-    if isinstance(distribution, CategoricalDistribution):
-        return int(distribution.to_internal_repr(value))
-    return value
-
-
-def _named(distribution: BaseDistribution, value: Any) -> Any:
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[value]
-    return value
+    def _numbered(self, name: str, value: Any) -> Any:
+        """The number of a category, and any other value as it is."""
+        if name not in self.choices:
+            return value
+        return int(self.distributions[name].to_internal_repr(value))

@@ -6,11 +6,10 @@ scores and refits.
 
 from __future__ import annotations
 
-import copy
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
@@ -26,20 +25,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
-from optpair.found import Belief, Recommendation
+from optpair.found import Belief
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.sklearn.folds import noise_of_means
+from optpair.integrations.sklearn.space import Choices, NumberedSpace
 from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.outcomes import check_noise
-from optpair.problem.space import Categorical, Parameter, Space
+from optpair.problem.space import Space
 from optpair.trials.trial import Trial
 
 __all__ = ["JESSearchCV"]
 
 Results = dict[str, Any]
 Evaluate = Callable[..., Results]
-Choices = Parameter | Sequence[Any]
 Point = Trial | Mapping[str, Any]
 
 
@@ -61,7 +60,10 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     parameter that is not named here is `GridSearchCV`'s.
 
     space: a `Space`, or a dict from names (`clf__C` reaches into a pipeline) to `Float`, `Int`,
-        `Categorical`, or a list of any objects to choose from. A list of one is given as it is.
+        `Ordinal`, `Categorical`, or a list of any objects to choose from. A list of numbers is an
+        `Ordinal`, a list of one is given as it is; a tuple of two numbers may be meant as a range,
+        and is refused. Of SciPy's distributions, `uniform`, `loguniform` and `randint` are taken
+        for their ranges.
     evaluations: trials, each of which is one cross-validation.
     batch: trials asked for at once. All their folds share `n_jobs`.
     noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
@@ -83,7 +85,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         only the luckiest: the one that `GridSearchCV` would have chosen.
     best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
     cv_results_: a row for every trial, in the order of their ids; one that failed has NaNs.
-    optimizer_: the `Optimizer`. It knows the objects of a list by their place.
+    optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
+        numbers.
 
     What a search promises on its own folds is too good; how well it does on new data is what
     `cross_val_score(search, X, y)` tells.
@@ -154,7 +157,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     def belief(self) -> Belief:
         """Samples of where the optimum is and what it is worth, and what is still unknown."""
         check_is_fitted(self, "optimizer_")
-        numbered_space = _NumberedSpace(self.space)
+        numbered_space = NumberedSpace(self.space)
         belief = self.optimizer_.belief()
         return replace(
             belief,
@@ -167,7 +170,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         _check_count("evaluations", self.evaluations)
         _check_count("batch", self.batch)
         known = _known_noise(self.noise)
-        numbered_space = _NumberedSpace(self.space)
+        numbered_space = NumberedSpace(self.space)
         optimizer = Optimizer(
             numbered_space.space,
             direction="maximize",
@@ -242,44 +245,6 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         raise ValueError(
             f"refit must name the metric to search for, one of {', '.join(known)}, not "
             f"{self.refit!r}"
-        )
-
-
-class _NumberedSpace:
-    """The user's space: lists of any objects stand in it by their places."""
-
-    def __init__(self, given: Space | Mapping[str, Choices]) -> None:
-        if not isinstance(given, Mapping):
-            raise TypeError(
-                f"space must be a Space or a dict like {{'alpha': Float(0, 1)}}, not {given!r}"
-            )
-        self._names = tuple(given)
-        self._lists = {n: list(p) for n, p in given.items() if isinstance(p, list | tuple)}
-        empty = [n for n, p in self._lists.items() if not p]
-        if empty:
-            raise ValueError(f"space: {empty[0]!r} must have something to choose from, not []")
-        numbered = {n: Categorical(range(len(p))) for n, p in self._lists.items() if len(p) > 1}
-        copied: dict[str, Any] = copy.deepcopy(
-            {n: p for n, p in given.items() if n not in self._lists}
-        )
-        # A copy, as a space keeps what it has worked out, and `fit` leaves its parameters alone.
-        tuned = numbered | copied
-        self.space = Space({n: tuned[n] for n in given if n in tuned})
-
-    def named(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What the estimator is given."""
-        return {
-            n: self._lists[n][params.get(n, 0)] if n in self._lists else params[n]
-            for n in self._names
-        }
-
-    def served(self, recommendation: Recommendation) -> Recommendation:
-        """The same, with the objects themselves."""
-        observed = recommendation.observed
-        return replace(
-            recommendation,
-            params=self.named(recommendation.params),
-            observed=replace(observed, params=self.named(observed.params)),
         )
 
 
