@@ -15,7 +15,7 @@ ROOT = Path(optpair.__file__).parent
 FLOW: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "shapes stderr streams threads",
+        "locks shapes stderr streams threads",
         "problem",
         "trials",
         "gp",
@@ -25,7 +25,7 @@ FLOW: tuple[frozenset[str], ...] = tuple(
         "engine",
         "persistence",
         "report",
-        "found",
+        "found tables",
         "front",
         "optimizer",
         "search",
@@ -47,7 +47,7 @@ SHELLS = {"demo", "integrations", "studies", "cli"}
 
 INSIDE: dict[str, tuple[str, ...]] = {
     "problem": ("defaults", "layout", "parameters", "outcomes", "space", "problem"),
-    "trials": ("estimate", "transform", "trial", "data", "history"),
+    "trials": ("estimate", "transform", "trial", "data", "notes", "history", "cells", "table"),
     "engine": (
         "settings",
         "budget",

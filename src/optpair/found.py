@@ -118,7 +118,9 @@ class Recommendation:
         params, observed = dict(decode(answer.x)), told[answers.best_trial]
         doubted = doubts(answers, problem, told)
         if answer.observed:  # to the last digit
-            params |= {name: v for name, v in observed.params.items() if name in params}
+            trial = answers.best_legal_trial
+            exact = observed if trial is None else told[trial]
+            params |= {name: v for name, v in exact.actual.items() if name in params}
         return cls(
             params,
             mean,
@@ -147,7 +149,7 @@ class Recommendation:
         return (
             f"recommended    {listed(self.params)}\n"
             f"{worth}\n"
-            f"best observed  {value:.5g} in trial {best.id}: {listed(best.params)}"
+            f"best observed  {value:.5g} in trial {best.id}: {listed(best.actual)}"
             f"{doubted}{missing}"
         )
 

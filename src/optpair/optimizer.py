@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_args
@@ -20,12 +17,14 @@ from optpair.engine.step import Info
 from optpair.found import Belief, Prediction, Recommendation
 from optpair.front import Front, FrontBelief, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
+from optpair.locks import Lock
 from optpair.persistence import documents
 from optpair.persistence.files import Copies
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
+from optpair.tables import Tables
 from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
 
@@ -46,7 +45,7 @@ def _locked(
     return inner
 
 
-class Optimizer:
+class Optimizer(Tables):
     """Suggests trials, learns from what they gave, recommends the best predicted point.
 
     Examples:
@@ -101,7 +100,7 @@ class Optimizer:
             settings=settings,
         )
         self._asked = 0
-        self._lock = _Lock()
+        self._lock = Lock()
         self._copies = Copies()
 
     @property
@@ -192,6 +191,9 @@ class Optimizer:
         *,
         noise_var: Told = None,
         failed: bool = False,
+        params: Mapping[str, Any] | None = None,
+        notes: Mapping[str, object] | None = None,
+        reason: str | None = None,
     ) -> None:
         """Report what a trial gave: a finite value, values by name, or `failed=True`.
 
@@ -204,11 +206,17 @@ class Optimizer:
                 the optimizer's `noise`. Of several outcomes, a dict by name; of a list, the
                 variance of each value in it.
             failed: whether the evaluation failed.
+            params: what was really run, where that differs from what was asked for: all
+                parameters, or those that differ. They may be between levels or outside of the
+                space: the model learns from them, but they are never suggested or recommended.
+            notes: text or numbers to be kept with the trial, by name.
+            reason: why it failed.
 
         Raises:
             ValueError: if the value, the trial or the point is not legal; nothing is changed then.
         """
-        self._history.tell(trial, value, noise_var=noise_var, failed=failed)
+        told: dict[str, Any] = {"params": params, "notes": notes, "reason": reason}
+        self._history.tell(trial, value, noise_var=noise_var, failed=failed, **told)
 
     @_locked
     def revise(
@@ -218,12 +226,19 @@ class Optimizer:
         *,
         noise_var: Told = None,
         failed: bool = False,
+        params: Mapping[str, Any] | None = None,
+        notes: Mapping[str, object] | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Correct what was told of a trial: as `tell`, in place of what was told before."""
+        """Correct what was told of a trial: as `tell`, in place of what was told before.
+
+        What was really run stays as it was unless `params` says otherwise; notes are added.
+        """
+        told: dict[str, Any] = {"params": params, "notes": notes, "reason": reason}
         before, memory = self._history.known(trial), self._session.memory
         try:
-            after = self._history.revise(trial, value, noise_var=noise_var, failed=failed)
-            if _values(before) != _values(after):
+            after = self._history.revise(trial, value, noise_var=noise_var, failed=failed, **told)
+            if _values(before) != _values(after) or before.actual != after.actual:
                 self._session.forget()  # chains that followed a wrong value start anew
         except BaseException:
             self._history.put_back(before)
@@ -262,7 +277,7 @@ class Optimizer:
             answer = answers.recommend()
             return Recommendation.of(answer, answers, problem, self.space.decode, told)
         row, answer = answers.tried()
-        return Recommendation.of(answer, answers, problem, lambda x: told[row].params, told)
+        return Recommendation.of(answer, answers, problem, lambda x: told[row].actual, told)
 
     @_locked
     def belief(self) -> Any:
@@ -321,7 +336,11 @@ class Optimizer:
 
         points = self._history.points
         rows = tuple(
-            report.Row(t.id, t.state, t.params, t.value, t.noise_var, x=points[t.id])
+            report.Row(
+                *(t.id, t.state, t.actual, t.value, t.noise_var, t.reason or ""),
+                x=points[t.id],
+                notes=t.notes,
+            )
             for t in self._history
         )
         answers = self._answers() if self._history.count("told") else None
@@ -424,28 +443,3 @@ def _wish(problem: Problem) -> str:
 def _values(trial: Trial) -> dict[str, tuple[float, ...]]:
     """Every value that was measured in a trial."""
     return {name: found.values for name, found in trial.outcomes.items()}
-
-
-class _Lock:
-    """A lock that a forked child does not inherit locked: there it is a new one.
-
-    `with lock.now:` takes the interpreter's own lock: no line of Python runs between taking it and
-    the block, or between the block and its release, where Ctrl-C could leave it locked for ever.
-    """
-
-    def __init__(self) -> None:
-        self.now = threading.RLock()
-        _LOCKS.add(self)
-
-
-_LOCKS: weakref.WeakSet[_Lock] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    """In a forked child no other thread is running, whatever the parent's were holding."""
-    for lock in _LOCKS:
-        lock.now = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

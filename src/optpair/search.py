@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from optpair.trials.trial import Trial
 Objective = Callable[[dict[str, Any]], Any]
 Callback = Callable[[Optimizer, Trial], None]
 Catch = type[Exception] | tuple[type[Exception], ...]
+
+LONGEST = 2000  # characters of a reason that are kept
 
 
 @dataclass(frozen=True)
@@ -303,7 +306,7 @@ def _evaluate(
 ) -> tuple[Trial, Exception | None]:
     """One trial, and what was caught; a trial that ends in any other exception is cancelled."""
     trial = optimizer.ask()
-    caught, found = None, {}
+    caught, found, returned = None, {}, None
     try:
         try:
             returned = objective(dict(trial.params))
@@ -316,7 +319,10 @@ def _evaluate(
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
         raise
     try:
-        optimizer.tell(trial, found or None, failed=not found)
+        if found:
+            optimizer.tell(trial, found)
+        else:
+            optimizer.tell(trial, failed=True, reason=_why(returned, caught))
     except ValueError as error:  # beyond the bounds of its outcome
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
@@ -341,6 +347,14 @@ def _measured(returned: object, problem: Problem) -> dict[str, float]:
                 )
         numbers = {name: as_number(v, f"{what} as {name!r}") for name, v in returned.items()}
     return {name: number for name, number in numbers.items() if abs(number) <= LARGEST}
+
+
+def _why(returned: object, caught: Exception | None) -> str:
+    """Why a trial failed, as text that any file takes."""
+    if caught is None:
+        return f"it gave {returned}"[:LONGEST]
+    said = "".join(traceback.format_exception_only(caught)).strip()
+    return said[:LONGEST].encode(errors="backslashreplace").decode()
 
 
 @contextmanager

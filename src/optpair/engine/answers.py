@@ -19,7 +19,7 @@ from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at
 from optpair.engine.step import PATHS, SEARCH, Engine, Info
 from optpair.engine.worth import SURE, Feasibility, rank, unwanted
 from optpair.problem.defaults import ACQUISITION
-from optpair.shapes import Float
+from optpair.shapes import Bool, Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
 from optpair.trials.data import Data
@@ -103,7 +103,7 @@ class Answers:
         """
         best = engine_work(self.engine.best)
         x = best(self.stream.child(SEARCH), self.model, self.data, wider=True)
-        points = np.concatenate([x[None], self.data.X])
+        points = np.concatenate([x[None], self.data.X[self._legal]])
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
         worth = means.mean(0) - CAUTION * spread
@@ -152,15 +152,31 @@ class Answers:
         ]
         return unwanted(self.model.wanted, np.stack(means, 1))
 
+    @cached_property
+    def _legal(self) -> Bool[np.ndarray, " n"]:
+        """Which rows may be recommended: data may be anywhere."""
+        return self.engine.cube.is_legal(self.data.X)
+
     @property
     def best_trial(self) -> int:
         """The told trial with the best value, perhaps the luckiest, that nobody doubts.
 
         Under constraints the best of those that meet them or, where none does, come closest.
         """
+        best = self._best_of(np.ones(len(self.data.points), dtype=bool))
+        assert best is not None
+        return best
+
+    def _best_of(self, counts: Bool[np.ndarray, " t"]) -> int | None:
+        """The best of some of the told trials; None where there are none."""
         worth = self.data.means(self.column)
         worth = np.where(np.isnan(worth), -np.inf, worth)
-        return int(np.lexsort((-worth, self._violations))[0])
+        return next((int(t) for t in np.lexsort((-worth, self._violations)) if counts[t]), None)
+
+    @property
+    def best_legal_trial(self) -> int | None:
+        """The best of the told trials at points that may be recommended."""
+        return self._best_of(self.engine.cube.is_legal(self.data.points))
 
     @engine_work
     def doubts(self) -> list[Doubt]:
@@ -178,7 +194,9 @@ class Answers:
     @property
     def _best_observed(self) -> Answer | None:
         """The point of the best of exact values, where there is one that meets all constraints."""
-        trial = self.best_trial
+        trial = self.best_legal_trial
+        if trial is None:
+            return None
         values = [self.data.means(column)[trial] for column in range(self.data.outcomes)]
         if not self.data.exact or np.isnan(values[self.column]) or self._violations[trial] > 0:
             return None
@@ -190,12 +208,18 @@ class Answers:
     @engine_work
     def tried(self) -> tuple[int, Answer]:
         """The told trial with the best predicted value, and what is believed there."""
-        observed = self._best_observed
-        if observed is not None:
-            return self.best_trial, observed
+        if not self._legal.any():
+            raise ValueError(
+                "none of the told trials is at a legal point: there is nothing to recommend that "
+                "was tried; recommend() is over the whole space"
+            )
+        observed, trial = self._best_observed, self.best_legal_trial
+        if observed is not None and trial is not None:
+            return trial, observed
         X = self.data.X
         means = self.model.objective.moments(X)[0].mean(0)
-        row = int(np.argmax(rank(means, self.chance(X))))
+        worth = rank(means, self.chance(X))
+        row = int(np.argmax(np.where(self._legal, worth, -np.inf)))
         return int(self.data.trial[row]), self._at(X, row)
 
     @engine_work

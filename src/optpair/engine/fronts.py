@@ -84,7 +84,7 @@ class Fronts:
         self, reference: Float[np.ndarray, " K"] | None = None, *, tried: bool = False
     ) -> Front:
         """The predicted front; with `tried` that of the told points alone."""
-        x = self._chosen(self.data.X if tried else self._candidates())
+        x = self._chosen(self._legal if tried else self._candidates())
         outcomes = tuple(outcome.estimate(x) for outcome in self.model.outcomes)
         observed = self.observed()
         if reference is None:
@@ -141,13 +141,18 @@ class Fronts:
         outcomes = enumerate(self.model.outcomes)
         return np.stack([o.scaling.standardise(self.data.means(c)) for c, o in outcomes], 1)
 
+    @property
+    def _legal(self) -> Float[np.ndarray, "k D"]:
+        """The told points that may be recommended."""
+        return self.data.X[self.engine.cube.is_legal(self.data.X)]
+
     def _candidates(self) -> Float[np.ndarray, "N D"]:
         """Told points, the best of those screened, and where compromises between them climb to."""
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
-        anchors = goals.best_data(model.wanted, model.posteriors, self.data)
+        anchors = goals.best_data(engine.cube, model.wanted, model.posteriors, self.data)
         points = engine.points(stream.child(1), anchors, optima=False)
-        points = np.concatenate([points, self.data.X])
+        points = np.concatenate([points, self._legal])
         plain = compromise(model, _weights(stream.child(2), len(columns)))
         means = np.stack([own.screen(points) for own in plain.means], 1)
         lost = np.zeros(len(points))

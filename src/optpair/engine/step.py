@@ -127,7 +127,7 @@ class Engine:
         if data.told < self.initial:
             return self.design(design, data, asked), memory, info
         data = self.judge(data, info)
-        again = _unconfirmed(data, self.objectives)
+        again = self._unconfirmed(data)
         if again is not None:
             info.kind = "confirm"
             return again, memory, info
@@ -300,7 +300,7 @@ class Engine:
     def _optima(self, stream: Stream, paths: tuple[Paths, ...], model: Model, data: Data) -> Optima:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
         screening = Screening.of(stream, self.cube, points)
-        anchors = goals.best_data(model.wanted, model.posteriors, data)
+        anchors = goals.best_data(self.cube, model.wanted, model.posteriors, data)
         return goals.goal(model.wanted).optima(paths, self.region, screening, anchors, self.steps)
 
     def choose(
@@ -313,7 +313,7 @@ class Engine:
         """
         posteriors, paths, optima = sampled
         paths = paths if "paths" in entry.needs else None
-        anchors = goals.best_data(model.wanted, posteriors, data)
+        anchors = goals.best_data(self.cube, model.wanted, posteriors, data)
         points = self.points(stream.child(1), anchors, optima=optima is not None)
         wanted = model.wanted
         context = Context(posteriors, self.cube, points, stream.child(0), paths, optima, wanted)
@@ -321,7 +321,7 @@ class Engine:
         weights = () if model.success is None else (model.success,)
         acquisition = weighted(plain, entry.scale, weights, model.worst)
         if optima is not None:
-            stars = optima.x[optima.mask]
+            stars = optima.points
             points = np.concatenate([stars, points])
         values = acquisition.screened
         if values is None:
@@ -349,7 +349,7 @@ class Engine:
         weights = () if model.success is None else (model.success,)
         function = weighted(self._worth(stream, model), "worth", weights, model.worst)
         penalised = under_constraints(function, model, wider=wider)
-        anchors = goals.best_data(model.wanted, model.posteriors, data)
+        anchors = goals.best_data(self.cube, model.wanted, model.posteriors, data)
         points = self.points(stream.child(1), anchors, optima=False)
         values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
         region = self.region
@@ -377,6 +377,17 @@ class Engine:
         count = budget.screened(self.settings, optima=optima)
         screening = Screening.of(stream, self.cube, count)
         return np.concatenate(screening.points(self.region, anchors))
+
+    def _unconfirmed(self, data: Data) -> Float[np.ndarray, " D"] | None:
+        """The legal point of a doubted value that nobody has looked at again, the best first."""
+        for column in self.objectives:
+            rows = np.flatnonzero(data.doubted[:, column])
+            rows = rows[self.cube.is_legal(data.X[rows])]
+            for row in rows[np.argsort(-data.Y[rows, column], kind="stable")]:
+                others = np.delete(data.X, row, axis=0)
+                if not among(data.X[row], np.concatenate([others, data.pending, data.failed])):
+                    return data.X[row]
+        return None
 
     def design(self, stream: Stream, data: Data, asked: int) -> Float[np.ndarray, " D"]:
         """The next space-filling point; after failures, the safest of a few that are its own.
@@ -429,17 +440,6 @@ class Engine:
     def _thinned(self, measured: Measured, scaling: Scaling) -> Sample:
         """What hyperparameters are inferred from."""
         return self._standardised(thinned(measured, self.settings.most_rows), scaling)
-
-
-def _unconfirmed(data: Data, objectives: tuple[int, ...]) -> Float[np.ndarray, " D"] | None:
-    """The point of a doubted value that nobody has looked at again, the best first."""
-    for column in objectives:
-        rows = np.flatnonzero(data.doubted[:, column])
-        for row in rows[np.argsort(-data.Y[rows, column], kind="stable")]:
-            others = np.delete(data.X, row, axis=0)
-            if not among(data.X[row], np.concatenate([others, data.pending, data.failed])):
-                return data.X[row]
-    return None
 
 
 def _fantasised(

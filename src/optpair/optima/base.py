@@ -45,6 +45,13 @@ class Optima:
         return self.f[:, :, 0, 0]
 
     @property
+    def points(self) -> Float[np.ndarray, "N D"]:
+        """All points; of a path without a feasible one, the first, which comes closest."""
+        there = self.mask.copy()
+        there[..., 0] |= ~there.any(-1)
+        return self.x[there]
+
+    @property
     def weights(self) -> Float[np.ndarray, "M P"]:
         """The share of each optimum in an average over all: sets alike, one in all."""
         relative = np.exp(self.log_weight - self.log_weight.max(1, keepdims=True))

@@ -159,5 +159,5 @@ def sample(
     draws = gp_paths.Draws.of(stream.child(0), posterior, paths=count, features=features)
     screening = Screening.of(stream.child(1), cube, candidates)
     paths = gp_paths.draw(draws, posterior)
-    anchors = posterior.best_data(ANCHORS)
+    anchors = cube.made_legal(posterior.best_data(ANCHORS))
     return Best().optima((paths,), Region.whole(cube), screening, anchors, steps)

@@ -99,7 +99,9 @@ def gather(subject: Subject) -> Findings | None:
     shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
     recommended = _answer(pairs, model, sign)
     if pairs.best.observed:  # to the last digit
-        seen = {n: v for n, v in told[best].params.items() if n in recommended.params}
+        trial = answers.best_legal_trial
+        exact = told[best if trial is None else trial].params
+        seen = {n: v for n, v in exact.items() if n in recommended.params}
         recommended = replace(recommended, params=recommended.params | seen)
     return Findings(
         recommended=recommended,

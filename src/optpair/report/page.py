@@ -315,13 +315,15 @@ def _table(subject: Subject, found: Findings | None) -> Markup:
     messages = any(row.message for row in subject.rows)
     values = any(row.value is not None for row in subject.rows)
     said = ["value"] * values + ["predicted"] * (found is not None)
-    heads = ["trial", "state", *said, *names, *(["message"] if messages else [])]
+    notes = list(dict.fromkeys(name for row in subject.rows for name in row.notes))
+    heads = ["trial", "state", *said, *names, *(["message"] if messages else []), *notes]
     body = [
         _row(
             row,
             [_value(row)] * values + [predicted.get(row.number, "")] * (found is not None),
             names,
             messages,
+            notes,
         )
         for row in subject.rows
     ]
@@ -357,11 +359,14 @@ def _value(row: Row) -> Markup | str:
     return "" if row.value is None else exact(row.value)
 
 
-def _row(row: Row, said: list[Markup | str], names: list[str], messages: bool) -> Markup:
+def _row(
+    row: Row, said: list[Markup | str], names: list[str], messages: bool, notes: list[str]
+) -> Markup:
     cells = [row.number, row.state, *said]
     cells += [short(row.params[name], 24) if name in row.params else "" for name in names]
     if messages:
         cells.append(_message(row.message))
+    cells += [_message(row.notes.get(name, "")) for name in notes]
     return join(el("td", cell) for cell in cells)
 
 

@@ -29,6 +29,7 @@ class Row:
     noise_var: float | None = None
     message: str = ""
     x: np.ndarray | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:

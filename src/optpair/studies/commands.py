@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from optpair.studies.objective import KEPT
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_study, retry, shown, storage_errors
 from optpair.studies.worker import Say, Stop, suggest, work
+from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
     from optpair.integrations.optuna import JESSampler
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 
 LAST = 3
 """Failures that `status` shows."""
-
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What text begins with that a spreadsheet would run."""
 
 
 class NothingYetError(StudyError):
@@ -229,19 +224,11 @@ def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
     """Rows of `export` as CSV, one column a parameter. No text is a spreadsheet's formula."""
     columns = ["trial", "state", "value", "noise_var"]
     more = ["started", "ended", "worker", "output"]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_cell, [*columns, *file.space, *more]))
+    cells = []
     for row in rows:
         values = [row["params"].get(name) for name in file.space]
-        cells = [*(row[c] for c in columns), *values, *(row[c] for c in more)]
-        writer.writerow(map(_cell, cells))
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    """A quotation mark stands before text that a spreadsheet would take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+        cells.append([*(row[c] for c in columns), *values, *(row[c] for c in more)])
+    return csv_text([*columns, *file.space, *more], cells)
 
 
 def _trials(study: Study) -> list[FrozenTrial]:

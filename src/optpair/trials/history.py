@@ -7,7 +7,7 @@ fork in another thread, finds the history as it was before or as it is after, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat
@@ -19,6 +19,7 @@ from optpair.problem.outcomes import Outcome, meant
 from optpair.problem.problem import Problem
 from optpair.shapes import Float
 from optpair.trials.data import Data
+from optpair.trials.notes import check_notes, check_reason
 from optpair.trials.trial import Measurement, Params, State, Trial
 
 FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
@@ -33,6 +34,21 @@ class Entry(NamedTuple):
 
     trial: Trial
     x: Float[np.ndarray, " D"]
+
+
+class Record(NamedTuple):
+    """What a row of a table says of one trial."""
+
+    where: str
+    """The place of the row, for error messages."""
+    params: Mapping[str, Any]
+    trial: int | None = None
+    """The number of a trial that was asked for."""
+    value: Told = None
+    noise_var: Told = None
+    failed: bool = False
+    reason: str | None = None
+    notes: Mapping[str, str] = MappingProxyType({})
 
 
 class History:
@@ -74,10 +90,21 @@ class History:
         """A new pending trial."""
         return self._put(self._new(params))
 
-    def _new(self, params: Mapping[str, Any]) -> Entry:
+    def _new(self, params: Mapping[str, Any], *, anywhere: bool = False) -> Entry:
         """An entry with the next id, which is not in the history yet."""
-        clean = Params(self.space.check(params))
-        return Entry(Trial(self._next, clean), self.space.encode(clean))
+        clean = Params(self.space.check(params, anywhere=anywhere))
+        return Entry(Trial(self._next, clean), self.space.encode(clean, anywhere=anywhere))
+
+    def _run_as(self, entry: Entry, params: Mapping[str, Any] | None) -> Entry:
+        """The entry of a trial for which something else was run; some parameters, or all."""
+        if params is None:
+            return entry
+        if not isinstance(params, Mapping):
+            raise TypeError(f"params must be a dict of what was really run, not {_shown(params)}")
+        actual = Params(self.space.check({**entry.trial.actual, **params}, anywhere=True))
+        told = None if actual == entry.trial.params else actual
+        x = self.space.encode(actual, anywhere=True)
+        return Entry(replace(entry.trial, told_params=told), x)
 
     def _put(self, entry: Entry) -> Trial:
         """Let an entry take its place. No id is used twice, whatever comes in between."""
@@ -92,21 +119,77 @@ class History:
         *,
         noise_var: Told = None,
         failed: bool = False,
+        params: Mapping[str, Any] | None = None,
+        notes: Mapping[str, object] | None = None,
+        reason: str | None = None,
     ) -> Trial:
         """Record a value or a failure; parameters instead of a trial add the user's own point.
 
-        Parameters of a pending trial mean that trial, the first where there are several.
+        Parameters of a pending trial mean that trial, the first where there are several. `params`
+        are what was really run for a trial, and may be anywhere.
         """
-        outcome = self._outcome(value, noise_var, failed)
+        outcome = self._outcome(value, noise_var, failed) | self._remarks(notes, reason, failed)
         if isinstance(trial, Mapping):
-            entry = self._pending_at(trial) or self._new(trial)
+            if params is not None:
+                raise TypeError("params goes with a trial that was asked for: tell one dict, not 2")
+            own = self._own(trial)
+            entry = self._pending_at(own.trial.params) or own
         else:
-            entry = self._entries[self.pending(trial).id]
+            entry = self._run_as(self._entries[self.pending(trial).id], params)
         return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
 
-    def _pending_at(self, params: Mapping[str, Any]) -> Entry | None:
+    def _own(self, params: Mapping[str, Any]) -> Entry:
+        """The user's own point: legal, as one that was typed in and is not may be a slip."""
+        try:
+            return self._new(params)
+        except ValueError as error:
+            try:
+                self._new(params, anywhere=True)
+            except (TypeError, ValueError):
+                raise error from None
+            raise ValueError(
+                f"{error}; if it was really run so, tell_many([{{…}}]) takes it as data"
+            ) from None
+
+    def tell_all(self, records: Iterable[Record]) -> list[Trial | None]:
+        """Record all rows of a table, or none; None stands for rows that were known already."""
+        work = History(self.problem)
+        work._entries, work._next = dict(self._entries), self._next
+        found = []
+        for record in records:
+            try:
+                found.append(work._record(record))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{record.where}: {error}; nothing was changed") from error
+        self._next = work._next
+        self._entries = work._entries
+        return found
+
+    def _record(self, record: Record) -> Trial | None:
+        """Record one row: of a trial that is out, of the user's own point, or known already."""
+        told: dict[str, Any] = {"noise_var": record.noise_var, "failed": record.failed}
+        known = None if record.trial is None else self._entries.get(record.trial)
+        if known is not None and known.trial.state == "pending":
+            told |= {"params": record.params, "notes": record.notes, "reason": record.reason}
+            return self.tell(known.trial, record.value, **told)
+        outcome = self._outcome(record.value, **told)
+        if known is not None:
+            actual = self.space.check(record.params, anywhere=True)
+            if replace(known.trial, **outcome) == known.trial and actual == known.trial.actual:
+                return None
+            raise ValueError(
+                f"trial {record.trial} was already told otherwise ({_came(known.trial)}, "
+                f"{dict(known.trial.actual)}); revise({record.trial}, value) corrects it; if the "
+                "rows are of another search, say trial=None"
+            )
+        outcome |= self._remarks(record.notes, record.reason, record.failed)
+        entry = self._pending_at(record.params, anywhere=True)
+        entry = entry or self._new(record.params, anywhere=True)
+        return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
+
+    def _pending_at(self, params: Mapping[str, Any], *, anywhere: bool = False) -> Entry | None:
         """The first pending trial with these parameters."""
-        x = self.space.encode(params)
+        x = self.space.encode(params, anywhere=anywhere)
         out = (entry for entry in self._now() if entry.trial.state == "pending")
         return next((entry for entry in out if np.array_equal(entry.x, x)), None)
 
@@ -117,17 +200,25 @@ class History:
         *,
         noise_var: Told = None,
         failed: bool = False,
+        params: Mapping[str, Any] | None = None,
+        notes: Mapping[str, object] | None = None,
+        reason: str | None = None,
     ) -> Trial:
-        """Record another value or failure of a trial in place of what was told before."""
-        outcome = self._outcome(value, noise_var, failed)
+        """Record another value or failure of a trial in place of what was told before.
+
+        What was really run, and notes, stay as they are where none are given; notes are added.
+        """
+        outcome = self._outcome(value, noise_var, failed) | self._remarks(notes, reason, failed)
         known = self.known(trial)
         if known.state == "pending":
             raise ValueError(f"trial {known.id} is pending: tell it, there is nothing to revise")
-        return self.put_back(replace(known, **outcome))
+        outcome["notes"] = {**known.notes, **outcome["notes"]}
+        entry = self._run_as(self._entries[known.id], params)
+        return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
 
     def put_back(self, trial: Trial) -> Trial:
         """Let a trial that is known be as it is here, whatever came of it meanwhile."""
-        return self._put(self._entries[trial.id]._replace(trial=trial))
+        return self._put(Entry(trial, self.space.encode(trial.actual, anywhere=True)))
 
     def cancel(self, trial: Trial | int) -> None:
         """Forget a pending trial."""
@@ -224,6 +315,11 @@ class History:
         mean = math.fsum(number / len(numbers) for number in numbers)
         return Measurement(mean, noise_var, tuple(numbers))
 
+    def _remarks(self, notes: object, reason: object, failed: object) -> dict[str, Any]:
+        """What `tell` keeps beside the values."""
+        notes = check_notes(notes, self.problem)
+        return {"notes": notes, "reason": check_reason(reason, failed=bool(failed))}
+
     def _by_name(self, given: object, what: str) -> dict[str, Any]:
         """One number for the only outcome, or some by the names of their outcomes."""
         names = self.problem.names
@@ -251,10 +347,22 @@ class History:
                 "params": dict(trial.params),
                 "state": trial.state,
                 "outcomes": {name: found.to_json() for name, found in trial.outcomes.items()},
+                **self._more(trial),
             }
             for trial in self
         ]
         return {"problem": self.problem.to_json(), "next": self._next, "trials": trials}
+
+    def _more(self, trial: Trial) -> dict[str, Any]:
+        """What not every trial has. `actual` also says that a point need not be legal."""
+        found: dict[str, Any] = {}
+        if trial.told_params is not None or not self.space.fits(trial.params):
+            found["actual"] = dict(trial.actual)
+        if trial.notes:
+            found["notes"] = dict(trial.notes)
+        if trial.reason is not None:
+            found["reason"] = trial.reason
+        return found
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> History:
@@ -267,17 +375,20 @@ class History:
 
     def _restore(self, row: Mapping[str, Any]) -> None:
         self._next = self._check_id(row["id"])
-        trial, outcomes = self.add(row["params"]), row["outcomes"]
+        more: dict[str, Any] = {name: row.get(name) for name in ("notes", "reason")}
+        more["params"] = row.get("actual")
+        anywhere = more["params"] is not None and row["state"] != "pending"
+        trial, outcomes = self._put(self._new(row["params"], anywhere=anywhere)), row["outcomes"]
         if row["state"] == "told":
             values = {
                 name: found.get("replicates") or found["value"] for name, found in outcomes.items()
             }
             noises = {name: found["noise_var"] for name, found in outcomes.items()}
-            self.tell(trial, values, noise_var=noises)
+            self.tell(trial, values, noise_var=noises, **more)
         elif outcomes or row["state"] not in ("pending", "failed"):
             raise ValueError(f"trial {trial.id} has state {row['state']!r} and values {outcomes!r}")
         elif row["state"] == "failed":
-            self.tell(trial, failed=True)
+            self.tell(trial, failed=True, **more)
 
     def _check_id(self, trial_id: object) -> int:
         if isinstance(trial_id, bool) or not isinstance(trial_id, int) or trial_id < self._next:

@@ -55,11 +55,24 @@ class Trial:
 
     id: int
     params: Mapping[str, Any]
+    """As they were asked for, or told by the user."""
     state: State = "pending"
     outcomes: Mapping[str, Measurement] = field(default_factory=dict)
+    told_params: Mapping[str, Any] | None = None
+    """What was run instead of `params`, where that was told."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What the user wants to remember; the model does not read it."""
+    reason: str | None = None
+    """Why it failed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcomes", MappingProxyType(dict(self.outcomes)))
+        object.__setattr__(self, "notes", MappingProxyType(dict(self.notes)))
+
+    @property
+    def actual(self) -> Mapping[str, Any]:
+        """What was really run: `params`, unless something else was told."""
+        return self.params if self.told_params is None else self.told_params
 
     @property
     def value(self) -> float | None:
@@ -85,4 +98,6 @@ class Trial:
         return hash(self.id)
 
     def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
-        return Trial, (self.id, self.params, self.state, dict(self.outcomes))
+        outcomes, notes = dict(self.outcomes), dict(self.notes)
+        told = (self.told_params, notes, self.reason)
+        return Trial, (self.id, self.params, self.state, outcomes, *told)

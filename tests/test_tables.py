@@ -1,0 +1,249 @@
+"""Data that people already have: it teaches, wherever it is, and is never suggested there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optpair import Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
+from optpair.engine.step import Engine
+from shell_cases import TINY
+
+SPACE = Space(
+    {"dose": Float(0, 1, digits=2), "temp": Int(20, 80, step=10), "n": Ordinal([1, 2, 5])}
+)
+OFF: list[dict[str, Any]] = [
+    {"dose": 0.555, "temp": 50, "n": 2, "value": 9.0},
+    {"dose": 0.5, "temp": 57.5, "n": 2, "value": 9.5},
+    {"dose": 0.5, "temp": 50, "n": 3, "value": 9.2},
+    {"dose": 1.2, "temp": 95, "n": 2, "value": 12.0},
+]
+ON: list[dict[str, Any]] = [
+    {"dose": 0.1 * i, "temp": 20 + 10 * (i % 7), "n": (1, 2, 5)[i % 3], "value": 5.0 + i % 4}
+    for i in range(8)
+]
+
+
+KNOWN = Hyperparameters([[0.4, 0.4, 0.4]], [4.0], [0.05], [6.0])
+
+
+def made(acquisition: str = "logei", **options: Any) -> Optimizer:
+    chosen = {"hyperparameters": KNOWN, "settings": Settings(**{**TINY, "exploit": 0.5})}
+    chosen["acquisition"] = acquisition
+    return Optimizer(SPACE, direction="maximize", seed=0, **{**chosen, **options})
+
+
+@pytest.mark.parametrize(
+    ("acquisition", "noise"),
+    [("jes-peak", None), ("jes-peak", 0.0), ("logei", 0.0), ("ts", None), ("kg", None)],
+)
+def test_what_is_off_the_grid_is_never_suggested(acquisition: str, noise: float | None) -> None:
+    opt = made(acquisition, noise=noise)
+    opt.tell_many(OFF + ON)
+    for i in range(4):
+        trial = opt.ask()
+        assert SPACE.fits(trial.params)
+        opt.tell(trial, 6.0 + 0.1 * i)
+    best = opt.recommend()
+    assert SPACE.fits(best.params)
+    assert best.observed.value == 12.0  # a fact, and no recommendation
+    assert SPACE.fits(opt.recommend(tried=True).params)
+    assert all(SPACE.fits(params) for params in opt.belief().params)
+
+
+def test_what_is_off_the_grid_teaches() -> None:
+    near = {"dose": 0.5, "temp": 50, "n": 2}
+    without, with_ = made(), made()
+    without.tell_many(ON)
+    with_.tell_many(ON + [OFF[1]] * 3)
+    assert with_.predict([near]).mean[0] > without.predict([near]).mean[0] + 0.5
+    assert with_.predict([near]).std[0] < without.predict([near]).std[0]
+
+
+def test_a_value_at_the_same_place_counts_the_same_however_it_was_told() -> None:
+    one, other = made(), made()
+    for row in ON:
+        one.tell({name: row[name] for name in SPACE}, row["value"])
+    other.tell_many([{name: str(cell) for name, cell in row.items()} for row in ON])
+    assert one.trials == other.trials
+    assert one.ask() == other.ask()
+
+
+def test_nothing_legal_was_tried() -> None:
+    opt = made()
+    opt.tell_many(OFF)
+    with pytest.raises(ValueError, match="none of the told trials is at a legal point"):
+        opt.recommend(tried=True)
+    assert SPACE.fits(opt.recommend().params)
+    exact = made(noise=0)
+    exact.tell_many(OFF)
+    assert SPACE.fits(exact.recommend().params)
+
+
+def test_the_best_exact_value_that_may_be_recommended() -> None:
+    opt = made(noise=0, acquisition="mean")
+    opt.tell_many([*ON, OFF[3]])
+    best = opt.recommend()
+    assert SPACE.fits(best.params)
+    if best.std == 0:
+        assert best.mean == max(row["value"] for row in ON)
+    assert opt.recommend(tried=True).mean == max(row["value"] for row in ON)
+
+
+def test_a_doubted_value_off_the_grid_is_not_asked_for_again() -> None:
+    opt = Optimizer(SPACE, direction="maximize", seed=0, settings=Settings(**TINY, doubt=True))
+    rows = [row | {"value": 5.0 + 0.01 * i} for i, row in enumerate(ON + ON)]
+    opt.tell_many([*rows, OFF[1] | {"value": 900.0}])
+    trial = opt.ask()
+    assert opt.info.kind != "confirm"
+    assert SPACE.fits(trial.params)
+    legal = Optimizer(SPACE, direction="maximize", seed=0, settings=Settings(**TINY, doubt=True))
+    legal.tell_many([*rows, OFF[1] | {"temp": 50, "value": 900.0}])
+    legal.ask()
+    assert legal.info.kind == "confirm"
+
+
+def test_screening_starts_from_legal_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    anchors = Engine._anchors
+
+    def spy(self: Engine, posterior: Any) -> Any:
+        seen.append((self.cube, anchors(self, posterior)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(Engine, "_anchors", spy)
+    opt = made()
+    opt.tell_many(OFF + ON)
+    opt.ask()
+    assert seen
+    assert all(cube.is_legal(points).all() for cube, points in seen)
+
+
+def test_saved_and_resumed_exactly(tmp_path: Path) -> None:
+    opt = Optimizer(SPACE, direction="maximize", seed=3, settings=Settings(**TINY))
+    opt.tell_many(OFF + ON)
+    trial = opt.ask()
+    opt.tell(trial, 7.0, params={"temp": 33}, notes={"by": "Ann"})
+    opt.tell(opt.ask(), failed=True, reason="it burnt")
+    opt.save(tmp_path / "a.json")
+    again = Optimizer.load(tmp_path / "a.json")
+    assert again.trials == opt.trials
+    assert [again.ask() for _ in range(2)] == [opt.ask() for _ in range(2)]
+
+
+def test_the_order_of_rows_is_a_matter_of_numbers_only() -> None:
+    one, other = made(), made()
+    one.tell_many(OFF + ON)
+    other.tell_many((OFF + ON)[::-1])
+    assert [t.actual for t in one.trials] == [t.actual for t in other.trials][::-1]
+    assert SPACE.fits(one.ask().params)
+    assert SPACE.fits(other.ask().params)
+
+
+def test_a_revised_point_starts_the_chains_anew() -> None:
+    opt = Optimizer(SPACE, direction="maximize", seed=0, settings=Settings(**TINY))
+    opt.tell_many(ON)
+    opt.ask()
+    opt.revise(0, ON[0]["value"])
+    assert opt._session.memory
+    opt.revise(0, ON[0]["value"], params={"temp": 21})
+    assert not opt._session.memory
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (
+            b"dose,temp,n,value\n0.1,20,1,\xe9",
+            {},
+            r"a\.csv is not in utf-8-sig: .*encoding='cp1252'",
+        ),
+        (b"dose,temp,n,value\n0.1,20,1,1", {"encoding": "klingon"}, "is not in klingon"),
+        (b"dose,temp,n,value\n0.1,20,1,1", {"delimiter": "; "}, "delimiter must be one character"),
+        (b"dose,temp,n,value\n0.1,20,1,1\n0.1,20,1,x", {}, r"a\.csv: line 3: value must be a num"),
+        (b"dose,temp,n,value\n0.1,999,1,1", {}, r"a\.csv: line 2: temp is 999, more than 3"),
+    ],
+)
+def test_files_that_are_refused_change_nothing(
+    tmp_path: Path, content: bytes, options: Any, message: str
+) -> None:
+    path, opt = tmp_path / "a.csv", made()
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        opt.read_csv(path, **options)
+    assert opt.trials == ()
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        made().read_csv(tmp_path / "none.csv")
+    with pytest.raises(OSError, match="none"):
+        made().to_csv(tmp_path / "none" / "a.csv")
+
+
+def test_notes_and_reasons_are_on_the_page(tmp_path: Path) -> None:
+    opt = made()
+    opt.tell_many([row | {"by": f"<b>Ann {i}</b>"} for i, row in enumerate(OFF + ON)])
+    opt.tell(opt.ask(), failed=True, reason="it burnt")
+    opt.report(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;Ann 3&lt;/b&gt;" in page
+    assert "it burnt" in page
+    assert "57.5" in page
+
+
+def test_a_day_in_the_lab(tmp_path: Path) -> None:
+    """Last year's file, experiments asked for and run a little differently, a correction."""
+    space = Space(
+        {
+            "catalyst": Float(0.1, 10, log=True, digits=2),
+            "temperature": Int(20, 80, step=5),
+            "equivalents": Ordinal([1, 1.5, 2, 5]),
+        }
+    )
+
+    def percent(params: Any) -> float:
+        decades, degrees = np.log10(params["catalyst"] / 2), params["temperature"] - 55
+        return float(80 * np.exp(-(decades**2) - (degrees / 30) ** 2) + params["equivalents"])
+
+    rng = np.random.default_rng(0)
+    lines = ["catalyst (mol %);temperature (°C);equivalents;yield (%);operator"]
+    for i in range(20):
+        params = space.decode(rng.uniform(size=3)) | ({"temperature": 42} if i == 7 else {})
+        given = "" if i == 11 else f"{percent(params) + rng.normal():.1f}"
+        cells = ";".join(str(params[name]) for name in space)
+        lines.append(f"{cells};{given};{'=Ann' if i % 2 else ' Bob '}")
+    old = tmp_path / "2025.csv"
+    old.write_text("\ufeff" + "\r\n".join(lines), encoding="utf-8")
+
+    opt = Optimizer(space, direction="maximize", seed=1, settings=Settings(**TINY))
+    taken = opt.read_csv(old, value="yield")
+    assert str(taken) == "19 told, 0 failed, 1 without a value skipped; kept as notes: operator"
+    assert opt.trials[7].params["temperature"] == 42
+    assert opt.trials[7].notes == {"operator": "=Ann"}
+
+    plate = [opt.ask() for _ in range(3)]
+    assert all(space.fits(trial.params) for trial in plate)
+    opt.tell(plate[0], percent(plate[0].params), params={"catalyst": 2.13})
+    opt.tell(plate[1], failed=True, reason="the flask broke", notes={"operator": "Ann"})
+    opt.save(tmp_path / "lab.json")
+    sheet = tmp_path / "today.csv"
+    opt.to_csv(sheet)
+    head, *rows = sheet.read_text(encoding="utf-8").splitlines()
+    assert rows[-1].startswith(f"{plate[2].id},pending,,")
+    filled = rows[-1].replace("pending,,", "pending,50.5,", 1)  # as somebody types it in
+    sheet.write_text("\n".join([head, *rows[:-1], filled]), encoding="utf-8")
+
+    opt = Optimizer.load(tmp_path / "lab.json")
+    back = opt.read_csv(sheet)
+    assert (len(back.trials), back.known, back.skipped) == (1, 21, 0)
+    assert opt.trials[-1].value == 50.5
+    opt.revise(plate[2].id, 55.0, notes={"remark": "a typing error"})
+    best = opt.recommend()
+    assert space.fits(best.params)
+    assert abs(best.params["temperature"] - 55) <= 20
+    opt.save(tmp_path / "lab.json")
+    assert Optimizer.load(tmp_path / "lab.json").ask() == opt.ask()
