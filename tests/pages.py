@@ -83,6 +83,9 @@ class Reader:
         assert block.title is not None, f"{self.name}:{block.line}: a study file has a title"
         load(block.title)
 
+    def _csv(self, block: Block) -> None:
+        assert block.title is not None, f"{self.name}:{block.line}: a table has a title"
+
     def _sh(self, block: Block) -> None:
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)

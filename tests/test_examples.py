@@ -42,8 +42,12 @@ def test_scikit_learn(tmp_path: Path) -> None:
 
 def test_lab(tmp_path: Path) -> None:
     said = run("lab.py", tmp_path, "--experiments", "4")
-    assert re.findall(r"^experiment (\d):", said, re.M) == [str(i) for i in range(8)]
-    assert "failed" in said
+    told = re.search(r"^last-year.csv: (\d+) told, (\d) failed, 1 without a value skipped", said)
+    assert told
+    first = sum(map(int, told.groups()))
+    assert first == 19
+    assert "kept as notes: operator" in said
+    assert re.findall(r"^experiment (\d+):", said, re.M) == [str(first + i) for i in range(8)]
     assert "from 2 measurements" in said
     assert said.count("95 % interval") == 2  # a day each
     assert (tmp_path / "lab.json").exists()
