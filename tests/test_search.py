@@ -120,6 +120,26 @@ def test_caught_exceptions_are_failed_trials() -> None:
         minimize(Flaky(2, StopError()), SPACE, 3, catch=KeyError, **QUICK)
 
 
+def test_a_failed_trial_says_why() -> None:
+    class OddError(Exception):
+        def __str__(self) -> str:
+            return f"a \udc80 in the middle, and then {'more ' * 1000}"
+
+    given: list[Any] = [ZeroDivisionError("by zero"), OddError(), math.nan, 1.0]
+
+    def flaky(params: Any) -> float:
+        if isinstance(now := given.pop(0), Exception):
+            raise now
+        return float(now)
+
+    trials = minimize(flaky, SPACE, 4, catch=Exception, **QUICK).optimizer.trials
+    zero, odd, nan, fine = (trial.reason for trial in trials)
+    assert (zero, nan, fine) == ("ZeroDivisionError: by zero", "it gave nan", None)
+    assert odd is not None
+    assert "a \\udc80 in the middle" in odd.encode().decode()
+    assert len(odd) < 2100
+
+
 def test_exceptions_that_take_no_attribute_come_through() -> None:
     class ClosedError(Exception):
         def __setattr__(self, name: str, value: object) -> None:
