@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from optpair import Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
-from optpair.engine.step import Engine
+from optpair.cube.cube import Cube
+from optpair.engine import goals
 from shell_cases import TINY
 
 SPACE = Space(
@@ -110,13 +111,13 @@ def test_a_doubted_value_off_the_grid_is_not_asked_for_again() -> None:
 
 def test_screening_starts_from_legal_points(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    anchors = Engine._anchors
+    anchors = goals.best_data
 
-    def spy(self: Engine, posterior: Any) -> Any:
-        seen.append((self.cube, anchors(self, posterior)))
+    def spy(cube: Cube, *rest: Any) -> Any:
+        seen.append((cube, anchors(cube, *rest)))
         return seen[-1][1]
 
-    monkeypatch.setattr(Engine, "_anchors", spy)
+    monkeypatch.setattr(goals, "best_data", spy)
     opt = made()
     opt.tell_many(OFF + ON)
     opt.ask()
