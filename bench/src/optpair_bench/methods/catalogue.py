@@ -37,7 +37,8 @@ Model = Literal["known", "marginal", "map"]
 Point = Float[np.ndarray, " d"]
 
 OURS = "optpair"
-NAMES = (OURS, *REGISTRY, *CONTROLS, *peers.METHODS)
+SINGLE = tuple(name for name, entry in REGISTRY.items() if "best" in entry.goals)
+NAMES = (OURS, *SINGLE, *CONTROLS, *peers.METHODS)
 
 
 class Method(Protocol):
