@@ -46,7 +46,16 @@ SHELLS = {"demo", "integrations", "studies", "cli"}
 """What may use the public names."""
 
 INSIDE: dict[str, tuple[str, ...]] = {
-    "problem": ("defaults", "layout", "parameters", "outcomes", "space", "problem"),
+    "problem": (
+        "defaults",
+        "layout",
+        "parameters",
+        "outcomes",
+        "limits",
+        "linear",
+        "space",
+        "problem",
+    ),
     "trials": ("estimate", "transform", "trial", "data", "notes", "history", "cells", "table"),
     "engine": (
         "settings",

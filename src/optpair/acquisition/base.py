@@ -60,6 +60,13 @@ class Context:
     """The paths' optima, where the registry says that they are needed."""
     wanted: Wanted = field(default_factory=Wanted.single)
     """What is wanted of each outcome."""
+    region: Region | None = None
+    """Where the optima may be; the whole cube by default."""
+
+    def flat(self, x: Float[np.ndarray, "M P D"]) -> Bool[np.ndarray, "M P D"]:
+        """The coordinates of optima in which the slope is zero."""
+        flat = interior(x, self.cube.continuous)
+        return flat if self.region is None else flat & self.region.loose(x)
 
     @property
     def posterior(self) -> Posterior:

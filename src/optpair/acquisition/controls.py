@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpair.cube.candidates import space_filling
-from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice as lattice_points
+from optpair.cube.region import Region
 from optpair.shapes import Float
 from optpair.streams import Stream
 
 BLOCK = 1024  # lattice points made together, doubled as a search grows
 
 
-def random(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:
-    """The i-th of independent points: uniform on the cube, in the measure of `Cube.spread`."""
-    return np.asarray(cube.spread(stream.child(i).draw().uniform(size=(1, cube.parameters)))[0])
+def random(stream: Stream, region: Region, i: int) -> Float[np.ndarray, " D"]:
+    """The i-th of independent points: uniform on the region, in the measure of `Cube.spread`."""
+    rng = stream.child(i).draw()
+    U = rng.uniform(size=(1, region.cube.parameters))
+    return np.asarray(region.fill(U, int(rng.integers(2**31)))[0])
 
 
-def lattice(stream: Stream, cube: Cube, i: int) -> Float[np.ndarray, " D"]:
+def lattice(stream: Stream, region: Region, i: int) -> Float[np.ndarray, " D"]:
     """The i-th point of a lattice sequence, shifted at random around the torus."""
-    points = lattice_points(cube.parameters, BLOCK * (1 << (i // BLOCK).bit_length()))
-    shift = stream.draw().uniform(size=cube.parameters)
-    return np.asarray(space_filling(shift, cube, points[i : i + 1])[0])
+    d = region.cube.parameters
+    points = lattice_points(d, BLOCK * (1 << (i // BLOCK).bit_length()))
+    shift = stream.draw().uniform(size=d)
+    return np.asarray(region.fill((points[i : i + 1] + shift) % 1.0, i)[0])

@@ -44,7 +44,7 @@ from optpair.cube.cube import Cube
 from optpair.gp.conditioned import Conditioned, Functionals, condition_on
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima, Wanted
-from optpair.shapes import Float
+from optpair.shapes import Bool, Float
 from optpair.threads import engine_work
 
 DELTA = 1e-8  # of the output scale: how exactly f* is met,
@@ -163,7 +163,7 @@ def build_peak(context: Context) -> JES | JointJES:
     optima, wanted = context.need_optima("Joint Entropy Search"), context.wanted
     if wanted.goal != "best":
         return joint_jes(context.model, optima, wanted, context.cube, peak=True)
-    return _peak(context.posterior, optima, context.cube)
+    return _peak(context.posterior, optima, context.cube, context.flat(optima.star))
 
 
 def _jes(posterior: Posterior, optima: Optima, delta: float, exact: bool) -> JES:
@@ -175,9 +175,11 @@ def _jes(posterior: Posterior, optima: Optima, delta: float, exact: bool) -> JES
     return JES(conditioned, optima.best, optima.weights, exact)
 
 
-def _peak(posterior: Posterior, optima: Optima, cube: Cube) -> JES:
+def _peak(
+    posterior: Posterior, optima: Optima, cube: Cube, where: Bool[np.ndarray, "M P D"]
+) -> JES:
     along = tuple(np.flatnonzero(cube.continuous).tolist())
-    flat = interior(optima.star, cube.continuous)[..., list(along)]
+    flat = where[..., list(along)]
     known = np.concatenate([np.ones((*flat.shape[:2], 1), dtype=bool), flat], -1)
     softness = np.array([DELTA] + [FLAT] * len(along))
     functionals = Functionals(((1, optima.star),), along)
@@ -256,7 +258,8 @@ def jes_peak(
         whole = Cube.box(several[0][0].dimensions) if cube is None else cube
         return joint_jes(*several, whole, peak=True)
     check_sets(model, optima.f)
-    return _peak(model, optima, Cube.box(model.dimensions) if cube is None else cube)
+    cube = Cube.box(model.dimensions) if cube is None else cube
+    return _peak(model, optima, cube, interior(optima.star, cube.continuous))
 
 
 def _several(

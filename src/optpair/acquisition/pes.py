@@ -202,11 +202,10 @@ def _reading(free: Bool[np.ndarray, "M P D"]) -> Float[np.ndarray, "M P J J"]:
     return np.asarray(read * np.concatenate([free, free, always], 2)[..., None])
 
 
-def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]) -> PES:
+def _of(posterior: Posterior, optima: Optima, free: Bool[np.ndarray, "M P D"]) -> PES:
     """All that does not depend on the query: one EP for every x*, all at once."""
     x = optima.star
     (M, P, D), k = x.shape, x.shape[2] + 1
-    free = interior(x, continuous)
     rival = np.broadcast_to(_rivals(posterior), x.shape)
     functionals = Functionals(((2, x), (0, rival)))
     found, read = seen(posterior, functionals), _reading(free)
@@ -256,7 +255,7 @@ def _of(posterior: Posterior, optima: Optima, continuous: Bool[np.ndarray, " D"]
 def build(context: Context) -> PES:
     """PES from what the engine has at hand."""
     optima = context.need_optima("Predictive Entropy Search")
-    return _of(context.posterior, optima, context.cube.continuous)
+    return _of(context.posterior, optima, context.flat(optima.star))
 
 
 @engine_work
@@ -268,4 +267,4 @@ def pes(posterior: Posterior, optima: Optima, *, cube: Cube | None = None) -> PE
     """
     check_sets(posterior, optima.x)
     cube = Cube.box(posterior.dimensions) if cube is None else cube
-    return _of(posterior, optima, cube.continuous)
+    return _of(posterior, optima, interior(optima.star, cube.continuous))

@@ -42,7 +42,7 @@ from optpair.acquisition.pes import build as build_pes
 from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ucb import build as build_ucb
-from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.shapes import Float
 from optpair.streams import Stream
 
@@ -219,13 +219,13 @@ _BUILT_IN = {
     "mean": Entry(build_mean, "the posterior mean: no exploration", scale="worth"),
 }
 
-Control = Callable[[Stream, Cube, int], Float[np.ndarray, " D"]]
-"""The i-th point of a search without a model, from a stream of random numbers and the cube."""
+Control = Callable[[Stream, Region, int], Float[np.ndarray, " D"]]
+"""The i-th point of a search without a model, from a stream of random numbers and a region."""
 
 CONTROLS: Mapping[str, Control] = MappingProxyType(
     {"random": controls.random, "lattice": controls.lattice}
 )
-"""What needs no model: the i-th point of a search, from a stream of random numbers and the cube."""
+"""What needs no model: the i-th point of a search, from a stream of random numbers and a region."""
 
 _entries = dict(_BUILT_IN)
 REGISTRY: Mapping[str, Entry] = MappingProxyType(_entries)

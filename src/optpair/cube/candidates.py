@@ -23,12 +23,15 @@ def space_filling(
 
 
 def near(
-    scale: Float[np.ndarray, "N 1"], moves: Moves, cube: Cube, anchors: Float[np.ndarray, "A D"]
+    scale: Float[np.ndarray, "N 1"],
+    moves: Moves,
+    region: Region,
+    anchors: Float[np.ndarray, "A D"],
 ) -> Float[np.ndarray, "N D"]:
     """Legal points near the anchors, moved by so much; the anchors themselves come first."""
     points = len(scale)
     centres = np.tile(anchors, (-(-points // len(anchors)), 1))[:points]
-    moved = cube.perturb(moves, centres, scale)
+    moved = region.near(moves, centres, scale)
     moved[: len(anchors)] = centres[: len(anchors)]
     return moved
 
@@ -59,7 +62,6 @@ class Screening(NamedTuple):
 
         Without anchors the first of those that fill the space is one.
         """
-        cube = region.cube
-        filling = space_filling(self.shift, cube, self.base)
-        surrounding = near(self.scale, self.moves, cube, anchors if len(anchors) else filling[:1])
-        return region.clip(surrounding), region.clip(filling)
+        filling = region.fill((self.base + self.shift) % 1.0)
+        anchors = region.anchors(anchors) if len(anchors) else filling[:1]
+        return near(self.scale, self.moves, region, anchors), filling

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from optpair.cube.faces import Held
 from optpair.cube.region import Region
 from optpair.shapes import Bool, Float, Int, Num
 
@@ -89,13 +90,13 @@ def ascend(
 ) -> Ended:
     """Climb from every start at once inside the region, moving the free columns only.
 
-    Projected BFGS with a trust radius: coordinates that press against a face are held, a step that
-    does not improve is refused and the radius shrinks, so the value never falls. One evaluation of
-    value and slope per step. A climb that expects to win less than `enough` (half of the Newton
-    step times the slope) has arrived, and drops out. `known` is what an earlier climb has learnt.
-    Of so many consecutive `rivals` only the best counts: those that lag far behind are given up.
+    Projected BFGS with a trust radius: faces that a climb presses against hold it, a step that does
+    not improve, or is not allowed, is refused and the radius shrinks, so the value never falls. One
+    evaluation of value and slope per step. A climb that expects to win less than `enough` (half of
+    the Newton step times the slope) has arrived, and drops out. `known` is what an earlier climb
+    has learnt. Of so many consecutive `rivals` only the best counts: those that lag far behind are
+    given up.
     """
-    low, high = region.low.astype(X.dtype), region.high.astype(X.dtype)
     columns, rows = np.flatnonzero(free & region.open), np.arange(len(X))
     r, C = len(X), len(columns)
     value, slope = landscape.slopes(X, rows)
@@ -115,7 +116,7 @@ def ascend(
     end = Ended(X.copy(), at.value.copy(), learnt)
     best = np.full(-(-r // rivals), -np.inf, X.dtype)
     for step in range(steps if C else 0):
-        direction, pressed, promise = _direction(at, low[columns], high[columns], columns)
+        direction, held, promise = _direction(at, region, columns)
         going = (at.radius > SHORTEST) & (promise > enough)
         if rivals > 1 and step >= WARMING:
             np.maximum.at(best, at.rows // rivals, at.value)
@@ -125,8 +126,8 @@ def ascend(
             at.keep(going)
             if len(at.rows) == 0:
                 return end
-            direction, pressed = direction[going], pressed[going]
-        _step(landscape, at, low[columns], high[columns], columns, direction, pressed)
+            direction, held = direction[going], held.some(going)
+        _step(landscape, at, region, columns, direction, held)
     _note(at, end)
     return end
 
@@ -138,45 +139,38 @@ def _note(at: _Climbs, end: Ended) -> None:
 
 
 def _direction(
-    at: _Climbs,
-    low: Num[np.ndarray, " C"],
-    high: Num[np.ndarray, " C"],
-    columns: Int[np.ndarray, " C"],
-) -> tuple[Num[np.ndarray, "r C"], Bool[np.ndarray, "r C"], Num[np.ndarray, " r"]]:
-    """Where to step, the coordinates that are held, and what may be won."""
-    x, slope = at.x[:, columns], at.slope[:, columns]
-    pressed = ((x <= low) & (slope < 0)) | ((x >= high) & (slope > 0))
-    slope[pressed] = 0
-    newton = np.matvec(at.inverse, slope)
-    newton[pressed] = 0
+    at: _Climbs, region: Region, columns: Int[np.ndarray, " C"]
+) -> tuple[Num[np.ndarray, "r C"], Held, Num[np.ndarray, " r"]]:
+    """Where to step, what holds climbs back, and what may be won."""
+    held = region.hold(at.x, at.slope[:, columns], columns)
+    slope = held.along(at.slope[:, columns])
+    newton = held.along(np.matvec(at.inverse, slope))
     along = np.vecdot(newton, slope)
     usable = (along > 0) & ~at.fresh
     promise = np.where(usable, along / 2, np.where(slope.any(1), np.inf, 0))
-    return np.where(usable[:, None], newton, slope), pressed, promise
+    return np.where(usable[:, None], newton, slope), held, promise
 
 
 def _step(
     landscape: Landscape,
     at: _Climbs,
-    low: Num[np.ndarray, " C"],
-    high: Num[np.ndarray, " C"],
+    region: Region,
     columns: Int[np.ndarray, " C"],
     direction: Num[np.ndarray, "r C"],
-    pressed: Bool[np.ndarray, "r C"],
+    held: Held,
 ) -> None:
     """One step of each climb, in place."""
     length = np.max(np.abs(direction), -1)
     ratio = at.radius / np.where(length > 0, length, 1)
     ratio = np.where(at.fresh, ratio, np.minimum(ratio, 1))
-    before = at.x[:, columns]
-    after = np.clip(before + ratio[:, None] * direction, low, high)
-    x = at.x.copy()
-    x[:, columns] = after
+    x = region.step(at.x, ratio[:, None] * direction, columns)
     value, slope = landscape.slopes(x, at.rows)
     better = value > at.value
+    if region.allowed is not None:
+        better[better] = region.allows(x[better])
 
-    s = after - before
-    _bfgs(at, s, np.where(pressed, 0, (at.slope - slope)[:, columns]))
+    s = (x - at.x)[:, columns]
+    _bfgs(at, s, held.along((at.slope - slope)[:, columns]))
     # Growing too eagerly costs refused steps, shrinking too little costs more of them.
     grown = np.minimum(at.radius * 2, LARGEST_RADIUS)
     shrunk = np.minimum(np.max(np.abs(s), -1), at.radius) / 4
@@ -231,7 +225,7 @@ def climb(
     later = max(steps // 2, 4) if layout.continuous.any() else 0
     at = X
     for turn in range(ROUNDS):
-        at = _moved(landscape, region, at, region.cube.snap(up.x).astype(X.dtype), turn)
+        at = _moved(landscape, region, at, region.snap(up.x, at).astype(X.dtype), turn)
         up = ascend(landscape, at, region, layout.continuous, later, enough=enough, rivals=rivals)
     return up
 
@@ -250,11 +244,11 @@ def _moved(
     found = np.empty_like(x)
     for i in range(0, len(x), ROWS // NEIGHBOURS):
         rows = np.arange(i, min(i + ROWS // NEIGHBOURS, len(x)))
-        near = region.cube.neighbours(up[rows])
+        near = region.neighbours(up[rows])
         if near.shape[1] > NEIGHBOURS:
             every = -(-near.shape[1] // NEIGHBOURS)
             near = near[:, turn % every :: every]
-        near = region.clip(near).astype(x.dtype)
+        near = near.astype(x.dtype)
         moves = np.concatenate([up[rows, None], x[rows, None], near], axis=1)
         r, K, D = moves.shape
         values = landscape.values(moves.reshape(r * K, D), np.repeat(rows, K)).reshape(r, K)

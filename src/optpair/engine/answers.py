@@ -103,7 +103,7 @@ class Answers:
         """
         best = engine_work(self.engine.best)
         x = best(self.stream.child(SEARCH), self.model, self.data, wider=True)
-        points = np.concatenate([x[None], self.data.X[self._legal]])
+        points = np.concatenate([x[None], self.data.X[self.legal]])
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
         worth = means.mean(0) - CAUTION * spread
@@ -153,9 +153,9 @@ class Answers:
         return unwanted(self.model.wanted, np.stack(means, 1))
 
     @cached_property
-    def _legal(self) -> Bool[np.ndarray, " n"]:
+    def legal(self) -> Bool[np.ndarray, " n"]:
         """Which rows may be recommended: data may be anywhere."""
-        return self.engine.cube.is_legal(self.data.X)
+        return self.engine.region.legal(self.data.X)
 
     @property
     def best_trial(self) -> int:
@@ -176,7 +176,7 @@ class Answers:
     @property
     def best_legal_trial(self) -> int | None:
         """The best of the told trials at points that may be recommended."""
-        return self._best_of(self.engine.cube.is_legal(self.data.points))
+        return self._best_of(self.engine.region.legal(self.data.points))
 
     @engine_work
     def doubts(self) -> list[Doubt]:
@@ -208,7 +208,7 @@ class Answers:
     @engine_work
     def tried(self) -> tuple[int, Answer]:
         """The told trial with the best predicted value, and what is believed there."""
-        if not self._legal.any():
+        if not self.legal.any():
             raise ValueError(
                 "none of the told trials is at a legal point: there is nothing to recommend that "
                 "was tried; recommend() is over the whole space"
@@ -219,7 +219,7 @@ class Answers:
         X = self.data.X
         means = self.model.objective.moments(X)[0].mean(0)
         worth = rank(means, self.chance(X))
-        row = int(np.argmax(np.where(self._legal, worth, -np.inf)))
+        row = int(np.argmax(np.where(self.legal, worth, -np.inf)))
         return int(self.data.trial[row]), self._at(X, row)
 
     @engine_work

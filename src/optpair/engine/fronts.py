@@ -144,13 +144,13 @@ class Fronts:
     @property
     def _legal(self) -> Float[np.ndarray, "k D"]:
         """The told points that may be recommended."""
-        return self.data.X[self.engine.cube.is_legal(self.data.X)]
+        return self.data.X[self.engine.region.legal(self.data.X)]
 
     def _candidates(self) -> Float[np.ndarray, "N D"]:
         """Told points, the best of those screened, and where compromises between them climb to."""
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
-        anchors = goals.best_data(engine.cube, model.wanted, model.posteriors, self.data)
+        anchors = goals.best_data(engine.region, model.wanted, model.posteriors, self.data)
         points = engine.points(stream.child(1), anchors, optima=False)
         points = np.concatenate([points, self._legal])
         plain = compromise(model, _weights(stream.child(2), len(columns)))

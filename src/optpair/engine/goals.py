@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from optpair.cube.candidates import ANCHORS
-from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.engine.model import mean_at
 from optpair.engine.worth import Feasibility
 from optpair.gp.posterior import Posterior
@@ -60,7 +60,7 @@ def unmeasured(outcome: Outcome) -> Scaling:
 
 
 def best_data(
-    cube: Cube, wanted: Wanted, posteriors: tuple[Posterior, ...], data: Data
+    region: Region, wanted: Wanted, posteriors: tuple[Posterior, ...], data: Data
 ) -> Float[np.ndarray, "A D"]:
     """The observed points that a screening looks around, or legal ones next to them.
 
@@ -68,7 +68,7 @@ def best_data(
     turn. Under constraints those come first that are likely feasible.
     """
     if len(posteriors) == 1:
-        return cube.made_legal(posteriors[0].best_data(ANCHORS))
+        return region.made_legal(posteriors[0].best_data(ANCHORS))
     X = data.X
     means = np.stack([mean_at(posteriors[column], X) for column in wanted.objectives])
     ranks = [*means, means.min(0)] if len(means) > 1 else [*means]
@@ -77,4 +77,4 @@ def best_data(
         ranks = [np.where(logs > np.log(LIKELY), rank, logs - LOST) for rank in ranks]
     turns = np.stack([np.argsort(-rank, kind="stable") for rank in ranks], 1).reshape(-1)
     order = turns[np.sort(np.unique(turns, return_index=True)[1])]
-    return cube.made_legal(X[np.resize(order, ANCHORS if len(order) else 0)])
+    return region.made_legal(X[np.resize(order, ANCHORS if len(order) else 0)])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from optpair.acquisition.registry import CONTROLS, Control, Entry, check_goal, entry_of
 from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.engine.answers import Answers
 from optpair.engine.model import Memory, OutcomeMemory
 from optpair.engine.settings import Settings
@@ -18,7 +20,8 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.problem import Problem
-from optpair.shapes import Float
+from optpair.problem.space import Space
+from optpair.shapes import Bool, Float
 from optpair.streams import Stream, check_seed
 from optpair.threads import engine_work
 from optpair.trials.data import Data
@@ -47,12 +50,14 @@ class Session:
         self.acquisition = acquisition
         self.hyperparameters = hyperparameters
         self.settings = check_settings(settings)
+        region = region_of(problem.space)
         self.engine = Engine(
-            Cube(problem.space.layout),
+            region.cube,
             problem.outcomes,
             self.settings,
             _control(acquisition) or _serving(acquisition, problem),
             make_inference(problem, hyperparameters, self.settings),
+            legal=region,
         )
         self.memory: Memory = {}
         self.info = Info()
@@ -107,6 +112,22 @@ class Session:
             state = engine.inference.from_json(own["state"], engine.process)
             memory[name] = OutcomeMemory(count, Scaling.from_json(own["scaling"]), state)
         self.memory = memory
+
+
+def region_of(space: Space) -> Region:
+    """The part of a space's cube that is within its limits."""
+    cube, limits = Cube(space.layout), space.limits
+    whole = Region.whole(cube)
+    if not limits:
+        return whole
+
+    def allowed(X: Float[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
+        return np.array([limits.allows(space.decode(x)) for x in X], dtype=bool)
+
+    function = None if limits.function is None else allowed
+    region = replace(whole, rows=space.rows if limits.linear else None, allowed=function)
+    region.check()
+    return region
 
 
 def check_settings(given: object) -> Settings:

@@ -86,6 +86,8 @@ class Engine:
     settings: Settings
     acquisition: Entry | Control
     inference: Inference
+    legal: Region | None = None
+    """Where optima and queries may be; the whole cube by default."""
 
     @property
     def process(self) -> Process:
@@ -97,7 +99,7 @@ class Engine:
     @property
     def region(self) -> Region:
         """Where optima and queries may be."""
-        return Region.whole(self.cube)
+        return Region.whole(self.cube) if self.legal is None else self.legal
 
     @property
     def initial(self) -> int:
@@ -123,7 +125,7 @@ class Engine:
         """The next point to evaluate; `asked` counts the suggestions made before."""
         info = Info()
         if not isinstance(self.acquisition, Entry):
-            return self.acquisition(design, self.cube, asked), memory, info
+            return self.acquisition(design, self.region, asked), memory, info
         if data.told < self.initial:
             return self.design(design, data, asked), memory, info
         data = self.judge(data, info)
@@ -300,7 +302,7 @@ class Engine:
     def _optima(self, stream: Stream, paths: tuple[Paths, ...], model: Model, data: Data) -> Optima:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
         screening = Screening.of(stream, self.cube, points)
-        anchors = goals.best_data(self.cube, model.wanted, model.posteriors, data)
+        anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
         return goals.goal(model.wanted).optima(paths, self.region, screening, anchors, self.steps)
 
     def choose(
@@ -311,12 +313,20 @@ class Engine:
         Where the maximum is at one of those, the best point that was screened and is not known
         takes its place, if there is one.
         """
-        posteriors, paths, optima = sampled
+        (posteriors, paths, optima), region = sampled, self.region
         paths = paths if "paths" in entry.needs else None
-        anchors = goals.best_data(self.cube, model.wanted, posteriors, data)
+        anchors = goals.best_data(self.region, model.wanted, posteriors, data)
         points = self.points(stream.child(1), anchors, optima=optima is not None)
-        wanted = model.wanted
-        context = Context(posteriors, self.cube, points, stream.child(0), paths, optima, wanted)
+        context = Context(
+            posteriors,
+            self.cube,
+            points,
+            stream.child(0),
+            paths,
+            optima,
+            model.wanted,
+            region,
+        )
         plain = entry.build(context)
         weights = () if model.success is None else (model.success,)
         acquisition = weighted(plain, entry.scale, weights, model.worst)
@@ -327,9 +337,7 @@ class Engine:
         if values is None:
             values = acquisition.rough.screen(points)
         starts, known = self.settings.starts, _known(data)
-        x, value = maximise(
-            acquisition, self.region, points, values, starts=starts, steps=self.steps
-        )
+        x, value = maximise(acquisition, region, points, values, starts=starts, steps=self.steps)
         if among(x, known, REPEATED):
             ranked = points[np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")]
             other = next((point for point in ranked if not among(point, known, REPEATED)), x)
@@ -349,7 +357,7 @@ class Engine:
         weights = () if model.success is None else (model.success,)
         function = weighted(self._worth(stream, model), "worth", weights, model.worst)
         penalised = under_constraints(function, model, wider=wider)
-        anchors = goals.best_data(self.cube, model.wanted, model.posteriors, data)
+        anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
         points = self.points(stream.child(1), anchors, optima=False)
         values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
         region = self.region
@@ -382,7 +390,7 @@ class Engine:
         """The legal point of a doubted value that nobody has looked at again, the best first."""
         for column in self.objectives:
             rows = np.flatnonzero(data.doubted[:, column])
-            rows = rows[self.cube.is_legal(data.X[rows])]
+            rows = rows[self.region.legal(data.X[rows])]
             for row in rows[np.argsort(-data.Y[rows, column], kind="stable")]:
                 others = np.delete(data.X, row, axis=0)
                 if not among(data.X[row], np.concatenate([others, data.pending, data.failed])):
@@ -423,7 +431,7 @@ class Engine:
         return np.roll(points, -start, axis=0), own
 
     def _filling(self, stream: Stream, count: int) -> Float[np.ndarray, "N D"]:
-        return self.cube.spread(halton(stream, self.cube.parameters, count))
+        return self.region.fill(halton(stream, self.cube.parameters, count))
 
     def _standardised(self, measured: Measured, scaling: Scaling) -> Sample:
         """Standardised values or, where hyperparameters are known, in their units."""

@@ -103,7 +103,7 @@ class Best:
         known = _rescaled(up.curvature, winner, np.repeat(objective.covariance.outputscale, P))
         end = ascend(
             PathRows(objective, 1),
-            region.clip(region.cube.snap(up.x[winner].astype(np.float64))),
+            region.clip(region.snap(up.x[winner].astype(np.float64))),
             region,
             region.cube.continuous,
             ENDING,

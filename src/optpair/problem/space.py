@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from optpair.problem.layout import Column, Grid, Layout
+from optpair.problem.limits import Limits, Where, restored
+from optpair.problem.linear import Rows, check_region
 from optpair.problem.parameters import (
     KINDS,
     Categorical,
@@ -30,6 +32,15 @@ class Space(Mapping[str, Parameter]):
 
     Args:
         parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name.
+        where: limits that hold in every point worth trying: texts that are linear in the
+            parameters, like `"a + b + c == 1"` or `"low <= high"`, and a function of the
+            parameters that returns True or False for the rest. A name that is no Python name is
+            written in backticks. Suggestions and recommendations keep the limits; points of your
+            own may break them, and teach all the same.
+
+    Raises:
+        ValueError: if a limit cannot be read, is not linear, names what the space has not, or if no
+            legal point is within all of them.
 
     Examples:
         >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
@@ -37,9 +48,12 @@ class Space(Mapping[str, Parameter]):
         [0.0, 0.0, 0.707]
         >>> space.decode([0.4, 0.7, 0.1])
         {'lr': 0.001, 'act': 'relu'}
+        >>> mixture = Space({"a": Float(0, 1), "b": Float(0, 1)}, where=["a + b == 1", "a <= b"])
+        >>> mixture.allows({"a": 0.3, "b": 0.7}), mixture.allows({"a": 0.7, "b": 0.3})
+        (True, False)
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+    def __init__(self, parameters: Mapping[str, Parameter], where: Where = ()) -> None:
         if not isinstance(parameters, Mapping):
             raise TypeError(f"Space takes a dict like {{'x': Float(0, 1)}}, not {parameters!r}")
         for name, p in dict[Any, Any](parameters).items():
@@ -49,6 +63,9 @@ class Space(Mapping[str, Parameter]):
         if not parameters:
             raise ValueError("Space needs at least one parameter, not {}: name what to tune")
         self._parameters = dict(parameters)
+        self.limits = Limits.parse(where).check_names(self._parameters)
+        if self.limits.linear:
+            check_region(self.limits.linear, self._parameters, self.layout)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,17 +142,38 @@ class Space(Mapping[str, Parameter]):
             return False
         return True
 
+    def allows(self, params: Mapping[str, object]) -> bool:
+        """Whether values are within the limits of `where`, up to rounding."""
+        return self.limits.met(self.check(params), self)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The linear limits on the cube."""
+        return Rows.of(self.limits.linear, self)
+
     def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
-        """The legal values nearest to a point of the cube."""
+        """The legal values nearest to a point of the cube.
+
+        Of a point within the linear limits they are within them as well, rounded or not; of other
+        points they need not be.
+        """
         point, columns = np.asarray(x, dtype=float), self.layout.dimensions
         if point.shape != (columns,) or np.isnan(point).any():
             raise ValueError(f"x must be {columns} numbers, one per column of the cube, not {x!r}")
         entries = iter(point.tolist())
-        return {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
+        values = {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
+        linear = self.limits.linear
+        return restored(values, linear, self) if linear else values
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs to build an equal space, ready for `json.dumps`."""
-        return {"parameters": [{"name": name} | parameter_to_json(p) for name, p in self.items()]}
+        """What `from_json` needs to build an equal space, ready for `json.dumps`.
+
+        Raises:
+            TypeError: if `where` has a function, which no file can hold.
+        """
+        where = {"where": self.limits.to_json()} if self.limits else {}
+        parameters = [{"name": name} | parameter_to_json(p) for name, p in self.items()]
+        return {"parameters": parameters} | where
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Space:
@@ -146,7 +184,7 @@ class Space(Mapping[str, Parameter]):
                 fields = dict(entry)
                 name, kind = fields.pop("name"), KINDS[fields.pop("kind")]
                 parameters[name] = kind(**fields)
-            space = cls(parameters)
+            space = cls(parameters, list(data.get("where", ())))
             if space.to_json()["parameters"] != list(data["parameters"]):
                 raise ValueError("a field is missing, or a name appears twice")
         except (KeyError, TypeError, ValueError) as error:
@@ -163,10 +201,13 @@ class Space(Mapping[str, Parameter]):
         return len(self._parameters)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and list(self.items()) == list(other.items())
+        if not isinstance(other, Space):
+            return NotImplemented
+        return list(self.items()) == list(other.items()) and self.limits == other.limits
 
     def __repr__(self) -> str:
-        return f"Space({self._parameters!r})"
+        where = f", where={self.limits!r}" if self.limits else ""
+        return f"Space({self._parameters!r}{where})"
 
 
 def _check(p: Parameter, name: str, value: object) -> Value:

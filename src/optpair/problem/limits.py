@@ -1,0 +1,344 @@
+"""Limits on the parameters: linear ones, written as text, and a function for the rest.
+
+A text such as "a + b <= 2 * c" is parsed, never run. Numbers are the decimals that were written,
+and arithmetic is exact: 0.1 + 0.2 == 0.3 holds here.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import itertools
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from optpair.problem.parameters import Float, Int, Parameter
+
+Function = Callable[[dict[str, Any]], bool]
+Where = str | Function | Sequence[str | Function]
+
+LONGEST = 5000
+"""Characters of one text."""
+
+EXACT = Fraction(1, 10**12)
+"""A limit is met where it is broken by no more than this, relative to its largest term."""
+
+QUOTED = re.compile(r"`([^`]*)`")
+COMPARED: dict[type[ast.cmpop], int] = {ast.LtE: 1, ast.Lt: 1, ast.GtE: -1, ast.Gt: -1, ast.Eq: 0}
+EXAMPLE = "'a + b <= 1', 'a + b + c == 1' or '0.2 <= a + b <= 0.8'"
+
+Terms = dict[str, Fraction]  # by name; under "" the constant
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Σ weight · value ≤ high, or = high; several may come from one text."""
+
+    text: str
+    weights: tuple[tuple[str, Fraction], ...]
+    high: Fraction
+    equal: bool
+
+    def excess(self, values: Mapping[str, Any]) -> Fraction:
+        """By how much values are above `high`."""
+        return sum((w * exact(values[name]) for name, w in self.weights), -self.high)
+
+    def scale(self, parameters: Mapping[str, Parameter]) -> Fraction:
+        """The largest that one term can be."""
+        sizes = ((w, numeric(parameters[name])) for name, w in self.weights)
+        return max(abs(w) * max(abs(exact(p.low)), abs(exact(p.high))) for w, p in sizes)
+
+    def met(self, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> bool:
+        """Whether values are within the limit, up to rounding."""
+        above = self.excess(values)
+        return (abs(above) if self.equal else above) <= EXACT * self.scale(parameters)
+
+    def fixed(self, values: Mapping[str, Any]) -> Limit:
+        """The limit where some parameters have one value only."""
+        known = [(name, w) for name, w in self.weights if name in values]
+        high = self.high - sum(w * exact(values[name]) for name, w in known)
+        weights = tuple(pair for pair in self.weights if pair not in known)
+        return Limit(self.text, weights, high, self.equal)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Everything that `where` says: linear limits, and perhaps a function of the parameters."""
+
+    texts: tuple[str, ...] = ()
+    linear: tuple[Limit, ...] = ()
+    function: Function | None = None
+
+    @classmethod
+    def parse(cls, where: Where) -> Limits:
+        """What the user wrote; whether the names are known is checked by `check_names`."""
+        accepted = f"texts like {EXAMPLE}, and a function of the parameters for the rest"
+        given = [where] if isinstance(where, str) or callable(where) else where
+        if not isinstance(given, list | tuple):
+            raise TypeError(f"where must be a list of {accepted}, not {where!r:.80}")
+        for one in given:
+            if not (isinstance(one, str) or callable(one)):
+                raise TypeError(f"where must have {accepted}, not {one!r:.80}")
+        functions = [one for one in given if not isinstance(one, str)]
+        if len(functions) > 1:
+            raise ValueError(
+                f"where may have one function, not {len(functions)}: combine them in one with `and`"
+            )
+        texts = tuple(one for one in given if isinstance(one, str))
+        linear = tuple(limit for text in texts for limit in parse(text))
+        return cls(texts, linear, functions[0] if functions else None)
+
+    def __bool__(self) -> bool:
+        return bool(self.linear) or self.function is not None
+
+    def __repr__(self) -> str:
+        return repr([*self.texts, *([] if self.function is None else [self.function])])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters in linear limits."""
+        return tuple(dict.fromkeys(name for limit in self.linear for name, _ in limit.weights))
+
+    def check_names(self, parameters: Mapping[str, Parameter]) -> Limits:
+        """The limits with the parameters' own spelling, or an error with the way out."""
+        same = {unicodedata.normalize("NFKC", name): name for name in parameters}
+        lower = {name.lower(): name for name in parameters}
+        linear = []
+        for limit in self.linear:
+            weights = []
+            for name, weight in limit.weights:
+                known = name if name in parameters else same.get(name)
+                if known is None:
+                    close = difflib.get_close_matches(name.lower(), lower, n=1)
+                    hint = f"; did you mean {lower[close[0]]!r}?" if close else "."
+                    raise ValueError(
+                        f"where {limit.text!r} has an unknown name {name!r}{hint} "
+                        f"The space has {', '.join(map(repr, parameters))}"
+                    )
+                _check_kind(limit.text, known, parameters[known])
+                weights.append((known, weight))
+            linear.append(Limit(limit.text, tuple(weights), limit.high, limit.equal))
+        return Limits(self.texts, tuple(linear), self.function)
+
+    def met(self, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> bool:
+        """Whether values keep all limits."""
+        return all(limit.met(values, parameters) for limit in self.linear) and self.allows(values)
+
+    def allows(self, values: Mapping[str, Any]) -> bool:
+        """What the function says of values; True where there is none."""
+        if self.function is None:
+            return True
+        said = self.function(dict(values))
+        if not isinstance(said, bool | np.bool_):
+            raise TypeError(
+                f"where's function must return True or False, not {said!r:.80} for {dict(values)!r}"
+            )
+        return bool(said)
+
+    def to_json(self) -> list[str]:
+        """The texts."""
+        if self.function is not None:
+            raise TypeError(
+                "a space with a function in where cannot be saved: functions are not written to "
+                "files. State the limits as texts, or build the space again and tell its trials"
+            )
+        return list(self.texts)
+
+
+def parse(text: str) -> Iterator[Limit]:
+    """The limits of one text, one for each comparison in it.
+
+    >>> [(limit.weights, limit.high) for limit in parse("2 * a <= 1 + b / 2")]
+    [((('a', Fraction(2, 1)), ('b', Fraction(-1, 2))), Fraction(1, 1))]
+    """
+    quoted: dict[str, str] = {}
+
+    def stand_in(found: re.Match[str]) -> str:
+        quoted[name := f"_quoted_{len(quoted)}_"] = found[1]
+        return f" {name} "
+
+    if len(text) > LONGEST:
+        raise ValueError(f"where has a text of {len(text)} characters; at most {LONGEST} are read")
+    try:
+        tree = ast.parse(QUOTED.sub(stand_in, text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        _refuse(text, f"cannot be read; write it like {EXAMPLE}", error)
+    if not isinstance(tree, ast.Compare):
+        _refuse(text, f"must be a comparison, like {EXAMPLE}")
+    try:
+        sides = [_terms(text, node, quoted) for node in (tree.left, *tree.comparators)]
+    except RecursionError as error:
+        _refuse(text, "is nested too deeply", error)
+    for (left, right), operator in zip(itertools.pairwise(sides), tree.ops, strict=True):
+        sign = COMPARED.get(type(operator))
+        if sign is None:
+            _refuse(text, "may have <=, >=, <, > and ==; for anything else, use a function")
+        total = _sum(left, right, Fraction(-1))
+        weights = {name: w * (sign or 1) for name, w in total.items() if name and w}
+        if not weights:
+            _refuse(text, "names no parameter that makes a difference to it; leave it out")
+        yield Limit(
+            text, tuple(weights.items()), -total.get("", Fraction(0)) * (sign or 1), not sign
+        )
+
+
+def _terms(text: str, node: ast.expr, quoted: Mapping[str, str]) -> Terms:
+    """A linear expression as the weights of its names."""
+    match node:
+        case ast.Name(id=name):
+            return {quoted.get(name, name): Fraction(1)}
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            if not abs(value) <= 1e300:  # NaN too, and ints that have no float
+                _refuse(text, "has a number beyond 1e300; use other units")
+            return {"": exact(value)}
+        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
+            return _terms(text, inner, quoted)
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return _sum({}, _terms(text, inner, quoted), Fraction(-1))
+        case ast.BinOp(left=first, op=ast.Add() | ast.Sub() as op, right=second):
+            sign = Fraction(1 if isinstance(op, ast.Add) else -1)
+            return _sum(_terms(text, first, quoted), _terms(text, second, quoted), sign)
+        case ast.BinOp(left=first, op=ast.Mult() | ast.Div() as op, right=second):
+            left, right = _terms(text, first, quoted), _terms(text, second, quoted)
+            if isinstance(op, ast.Mult) and not set(left) - {""}:
+                left, right = right, left
+            if set(right) - {""}:
+                _refuse(text, "is not linear; use a function: where=lambda p: …")
+            factor = right.get("", Fraction(0))
+            if isinstance(op, ast.Div):
+                if not factor:
+                    _refuse(text, "divides by zero")
+                factor = 1 / factor
+            return _sum({}, left, factor)
+    _refuse(
+        text,
+        f"may have numbers, names, + - * / and parentheses, not {ast.unparse(node)!r:.40}; for "
+        "anything else, use a function: where=lambda p: … A name with spaces goes in `backticks`",
+    )
+
+
+def _sum(first: Terms, second: Terms, factor: Fraction) -> Terms:
+    names = dict.fromkeys([*first, *second])
+    return {n: first.get(n, Fraction(0)) + factor * second.get(n, Fraction(0)) for n in names}
+
+
+def _refuse(text: str, why: str, error: BaseException | None = None) -> NoReturn:
+    shown = text if len(text) <= 80 else text[:80] + "…"
+    raise ValueError(f"where {shown!r} {why}") from error
+
+
+def _check_kind(text: str, name: str, p: Parameter) -> None:
+    if not isinstance(p, Float | Int):
+        _refuse(
+            text, f"has {name!r}, which has no number; use a function: where=lambda p: p[{name!r}]"
+        )
+    if p.log:
+        _refuse(
+            text,
+            f"has {name!r}, which is on a log scale, where the limit is not linear; use a "
+            "function: where=lambda p: …, or leave log out",
+        )
+
+
+def numeric(p: Parameter) -> Float | Int:
+    """A parameter that is known to be a number."""
+    assert isinstance(p, Float | Int)
+    return p
+
+
+def exact(value: Any) -> Fraction:
+    """The number that the user wrote: 0.1, not 0.1000000000000000055."""
+    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+
+
+def restored(
+    values: dict[str, Any], limits: Sequence[Limit], parameters: Mapping[str, Parameter]
+) -> dict[str, Any]:
+    """Values that were rounded on their way from the cube, within the limits again.
+
+    Where they are far from the limits, somebody means another point: it stays as it is.
+    """
+    scales = [limit.scale(parameters) for limit in limits]
+    before = [limit.excess(values) / s for limit, s in zip(limits, scales, strict=True)]
+    out = [abs(e) if limit.equal else e for limit, e in zip(limits, before, strict=True)]
+    if max(out) > ROUNDING:
+        return values
+    near = [limit for limit, e in zip(limits, before, strict=True) if limit.equal or e > -TIGHT]
+    broken = [limit for limit, o in zip(limits, out, strict=True) if limit.equal or o > 0]
+    free = {n for n in values if isinstance(p := parameters[n], Float) and p.step is None}
+    best, least = values, max(out)
+    for chosen, faces in ((broken, True), (near, True), (broken, False), (near, False)):
+        moved = _solved(values, chosen, parameters, free, faces)
+        inside = all(parameters[n].low <= moved[n] <= parameters[n].high for n in free)  # type: ignore[union-attr]
+        worst = max(
+            (abs(e) if limit.equal else e) / s
+            for limit, s in zip(limits, scales, strict=True)
+            for e in [limit.excess(moved)]
+        )
+        if inside and worst <= EXACT / 100:
+            return moved
+        if inside and worst < least:
+            best, least = moved, worst
+    return best
+
+
+ROUNDING = Fraction(1, 10**7)  # of a limit's largest term: what rounding and climbs may leave
+TIGHT = Fraction(1, 10**10)  # so close to a limit, a point is taken to be on it
+
+
+def _solved(
+    values: dict[str, Any],
+    limits: Sequence[Limit],
+    parameters: Mapping[str, Parameter],
+    free: set[str],
+    faces: bool,
+) -> dict[str, Any]:
+    """Values that meet limits with equality, by elimination: few change, those with most room.
+
+    With `faces`, values that are all but at an end of their range are put there and stay.
+    """
+    found, room = dict(values), {}
+    for name in free & {n for limit in limits for n, _ in limit.weights}:
+        p = numeric(parameters[name])
+        span, value = p.high - p.low, values[name]
+        inside = min(value - p.low, p.high - value)
+        if faces and inside <= 1e-10 * span:
+            found[name] = p.low if value - p.low <= p.high - value else p.high
+        else:
+            room[name] = Fraction(max(inside, 1e-12 * span))
+    rows = [(dict(limit.weights), limit.excess(found)) for limit in limits]
+    pivots: list[tuple[str, Terms, Fraction]] = []
+    while room and rows:
+        row, excess = rows.pop(0)
+        for name, known, rest in pivots:
+            factor = row.get(name, Fraction(0))
+            row = _sum(row, known, -factor)
+            excess -= factor * rest
+        usable = [n for n in room if row.get(n)]
+        if not usable:
+            continue
+        name = max(usable, key=lambda n: abs(row[n]) * room[n])
+        del room[name]
+        row, excess = {n: w / row[name] for n, w in row.items() if w}, excess / row[name]
+        pivots.append((name, row, excess))
+    change: dict[str, Fraction] = {}
+    for name, row, excess in reversed(pivots):
+        others = sum(w * change.get(n, Fraction(0)) for n, w in row.items() if n != name)
+        change[name] = -excess - others
+    for name, by in change.items():
+        if by:
+            found[name] = float(exact(found[name]) + by) + 0.0
+    return found
+
+
+def span(p: Float | Int) -> Fraction:
+    """How far it is from the first to the last legal value."""
+    if p.step is None:
+        return exact(p.high) - exact(p.low)
+    return exact(p.step) * (p._last or 0)
