@@ -53,6 +53,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "outcomes",
         "limits",
         "linear",
+        "rounding",
         "space",
         "problem",
     ),

@@ -14,6 +14,7 @@ from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ucb import build as build_ucb
 from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.gp import sample_paths
 from optpair.problem.layout import Layout
 from optpair.streams import Stream
@@ -157,17 +158,17 @@ def test_slope_against_central_differences(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(CONTROLS))
 def test_controls_are_legal_differ_and_repeat_by_stream(name: str) -> None:
-    control, stream = CONTROLS[name], Stream.of(3)
-    points = np.array([control(stream, MIXED, i) for i in range(40)])
+    control, stream, region = CONTROLS[name], Stream.of(3), Region.whole(MIXED)
+    points = np.array([control(stream, region, i) for i in range(40)])
     np.testing.assert_allclose(points, MIXED.snap(points), atol=1e-12)
     assert len(np.unique(points[:, 0])) == 40
-    np.testing.assert_array_equal(points[17], control(stream, MIXED, 17))
-    assert np.max(np.abs(points[17] - control(Stream.of(4), MIXED, 17))) > 1e-6
+    np.testing.assert_array_equal(points[17], control(stream, region, 17))
+    assert np.max(np.abs(points[17] - control(Stream.of(4), region, 17))) > 1e-6
 
 
 def test_controls_fill_the_cube() -> None:
     """Uniform marginals for both; the lattice's points are far more even, also past 1,024."""
-    box = Cube.box(2)
+    box = Region.whole(Cube.box(2))
     drawn = {
         name: np.array([control(Stream.of(0), box, i) for i in range(1000, 1064)])
         for name, control in CONTROLS.items()

@@ -1,4 +1,4 @@
-"""Levels within linear limits: rounding that is made good, and moves that make up for each other."""
+"""Levels within linear limits: rounding that is repaired, and exchanges between two columns."""
 
 from __future__ import annotations
 

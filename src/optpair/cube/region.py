@@ -66,6 +66,12 @@ class Region:
         return none if self.rows is None else np.flatnonzero(self.rows.A.any(0))
 
     @cached_property
+    def _coupled(self) -> Bool[np.ndarray, " D"]:
+        mask = np.zeros(self.cube.dimensions, dtype=bool)
+        mask[self.coupled] = True
+        return mask
+
+    @cached_property
     def _inner(self) -> Rows:
         """The linear limits in the coupled columns, all normals of length 1."""
         assert self.rows is not None
@@ -225,7 +231,9 @@ class Region:
     def anchors(self, X: Num[np.ndarray, "n D"]) -> Num[np.ndarray, "n D"]:
         """Points of the region for points that were tried: the same ones, or the nearest."""
         X = self.clip(X)
-        bad = np.zeros(len(X), dtype=bool) if self.is_box else ~self.legal(X)
+        if self.is_box:
+            return X
+        bad = ~self.legal(X) | np.any(np.abs(self.cube.snap(X) - X) > CLOSE, axis=1)
         if bad.any():
             X[bad] = self.snap(X[bad])
         return X
@@ -240,8 +248,7 @@ class Region:
         if self.rows is not None and self._levels.none:
             columns = self.coupled
             rest = X.copy()
-            free = np.setdiff1d(np.arange(X.shape[1]), columns)
-            rest[:, free] = moved[:, free]
+            rest[:, ~self._coupled] = moved[:, ~self._coupled]
             moved = self.step(rest, (moved - X)[:, columns], columns)
         elif self.rows is not None:
             moved = self._settled(moved, X)
@@ -306,8 +313,9 @@ class Region:
         if self.rows is None:
             return after
         inner = self._inner
-        own = np.isin(columns, self.coupled)
-        both, at = columns[own], np.searchsorted(self.coupled, columns[own])
+        own = self._coupled[columns]
+        both = columns[own]
+        at = np.searchsorted(self.coupled, both)
         after[:, both] = slide(
             inner.A[:, at], inner.equal, self._slack(x), x[:, both], move[:, own],
             self.low[both], self.high[both],

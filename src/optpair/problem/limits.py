@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ Where = str | Function | Sequence[str | Function]
 
 LONGEST = 5000
 """Characters of one text."""
-
-EXACT = Fraction(1, 10**12)
-"""A limit is met where it is broken by no more than this, relative to its largest term."""
 
 QUOTED = re.compile(r"`([^`]*)`")
 COMPARED: dict[type[ast.cmpop], int] = {ast.LtE: 1, ast.Lt: 1, ast.GtE: -1, ast.Gt: -1, ast.Eq: 0}
@@ -45,19 +42,10 @@ class Limit:
     high: Fraction
     equal: bool
 
-    def excess(self, values: Mapping[str, Any]) -> Fraction:
-        """By how much values are above `high`."""
-        return sum((w * exact(values[name]) for name, w in self.weights), -self.high)
-
     def scale(self, parameters: Mapping[str, Parameter]) -> Fraction:
         """The largest that one term can be."""
         sizes = ((w, numeric(parameters[name])) for name, w in self.weights)
         return max(abs(w) * max(abs(exact(p.low)), abs(exact(p.high))) for w, p in sizes)
-
-    def met(self, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> bool:
-        """Whether values are within the limit, up to rounding."""
-        above = self.excess(values)
-        return (abs(above) if self.equal else above) <= EXACT * self.scale(parameters)
 
     def fixed(self, values: Mapping[str, Any]) -> Limit:
         """The limit where some parameters have one value only."""
@@ -126,10 +114,6 @@ class Limits:
             linear.append(Limit(limit.text, tuple(weights), limit.high, limit.equal))
         return Limits(self.texts, tuple(linear), self.function)
 
-    def met(self, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> bool:
-        """Whether values keep all limits."""
-        return all(limit.met(values, parameters) for limit in self.linear) and self.allows(values)
-
     def allows(self, values: Mapping[str, Any]) -> bool:
         """What the function says of values; True where there is none."""
         if self.function is None:
@@ -168,21 +152,21 @@ def parse(text: str) -> Iterator[Limit]:
     try:
         tree = ast.parse(QUOTED.sub(stand_in, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        _refuse(text, f"cannot be read; write it like {EXAMPLE}", error)
+        raise _refused(text, f"cannot be read; write it like {EXAMPLE}") from error
     if not isinstance(tree, ast.Compare):
-        _refuse(text, f"must be a comparison, like {EXAMPLE}")
+        raise _refused(text, f"must be a comparison, like {EXAMPLE}")
     try:
         sides = [_terms(text, node, quoted) for node in (tree.left, *tree.comparators)]
     except RecursionError as error:
-        _refuse(text, "is nested too deeply", error)
+        raise _refused(text, "is nested too deeply") from error
     for (left, right), operator in zip(itertools.pairwise(sides), tree.ops, strict=True):
         sign = COMPARED.get(type(operator))
         if sign is None:
-            _refuse(text, "may have <=, >=, <, > and ==; for anything else, use a function")
+            raise _refused(text, "may have <=, >=, <, > and ==; for anything else, use a function")
         total = _sum(left, right, Fraction(-1))
         weights = {name: w * (sign or 1) for name, w in total.items() if name and w}
         if not weights:
-            _refuse(text, "names no parameter that makes a difference to it; leave it out")
+            raise _refused(text, "names no parameter that makes a difference to it; leave it out")
         yield Limit(
             text, tuple(weights.items()), -total.get("", Fraction(0)) * (sign or 1), not sign
         )
@@ -195,7 +179,7 @@ def _terms(text: str, node: ast.expr, quoted: Mapping[str, str]) -> Terms:
             return {quoted.get(name, name): Fraction(1)}
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             if not abs(value) <= 1e300:  # NaN too, and ints that have no float
-                _refuse(text, "has a number beyond 1e300; use other units")
+                raise _refused(text, "has a number beyond 1e300; use other units")
             return {"": exact(value)}
         case ast.UnaryOp(op=ast.UAdd(), operand=inner):
             return _terms(text, inner, quoted)
@@ -209,18 +193,20 @@ def _terms(text: str, node: ast.expr, quoted: Mapping[str, str]) -> Terms:
             if isinstance(op, ast.Mult) and not set(left) - {""}:
                 left, right = right, left
             if set(right) - {""}:
-                _refuse(text, "is not linear; use a function: where=lambda p: …")
+                raise _refused(text, "is not linear; use a function: where=lambda p: …")
             factor = right.get("", Fraction(0))
             if isinstance(op, ast.Div):
                 if not factor:
-                    _refuse(text, "divides by zero")
+                    raise _refused(text, "divides by zero")
                 factor = 1 / factor
             return _sum({}, left, factor)
-    _refuse(
-        text,
-        f"may have numbers, names, + - * / and parentheses, not {ast.unparse(node)!r:.40}; for "
-        "anything else, use a function: where=lambda p: … A name with spaces goes in `backticks`",
-    )
+        case _:
+            raise _refused(
+                text,
+                "may have numbers, names, + - * / and parentheses, not "
+                f"{ast.unparse(node)!r:.40}; for anything else, use a function: where=lambda p: … "
+                "A name with spaces goes in `backticks`",
+            )
 
 
 def _sum(first: Terms, second: Terms, factor: Fraction) -> Terms:
@@ -228,18 +214,18 @@ def _sum(first: Terms, second: Terms, factor: Fraction) -> Terms:
     return {n: first.get(n, Fraction(0)) + factor * second.get(n, Fraction(0)) for n in names}
 
 
-def _refuse(text: str, why: str, error: BaseException | None = None) -> NoReturn:
+def _refused(text: str, why: str) -> ValueError:
     shown = text if len(text) <= 80 else text[:80] + "…"
-    raise ValueError(f"where {shown!r} {why}") from error
+    return ValueError(f"where {shown!r} {why}")
 
 
 def _check_kind(text: str, name: str, p: Parameter) -> None:
     if not isinstance(p, Float | Int):
-        _refuse(
+        raise _refused(
             text, f"has {name!r}, which has no number; use a function: where=lambda p: p[{name!r}]"
         )
     if p.log:
-        _refuse(
+        raise _refused(
             text,
             f"has {name!r}, which is on a log scale, where the limit is not linear; use a "
             "function: where=lambda p: …, or leave log out",
@@ -255,86 +241,6 @@ def numeric(p: Parameter) -> Float | Int:
 def exact(value: Any) -> Fraction:
     """The number that the user wrote: 0.1, not 0.1000000000000000055."""
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
-
-
-def restored(
-    values: dict[str, Any], limits: Sequence[Limit], parameters: Mapping[str, Parameter]
-) -> dict[str, Any]:
-    """Values that were rounded on their way from the cube, within the limits again.
-
-    Where they are far from the limits, somebody means another point: it stays as it is.
-    """
-    scales = [limit.scale(parameters) for limit in limits]
-    before = [limit.excess(values) / s for limit, s in zip(limits, scales, strict=True)]
-    out = [abs(e) if limit.equal else e for limit, e in zip(limits, before, strict=True)]
-    if max(out) > ROUNDING:
-        return values
-    near = [limit for limit, e in zip(limits, before, strict=True) if limit.equal or e > -TIGHT]
-    broken = [limit for limit, o in zip(limits, out, strict=True) if limit.equal or o > 0]
-    free = {n for n in values if isinstance(p := parameters[n], Float) and p.step is None}
-    best, least = values, max(out)
-    for chosen, faces in ((broken, True), (near, True), (broken, False), (near, False)):
-        moved = _solved(values, chosen, parameters, free, faces)
-        inside = all(parameters[n].low <= moved[n] <= parameters[n].high for n in free)  # type: ignore[union-attr]
-        worst = max(
-            (abs(e) if limit.equal else e) / s
-            for limit, s in zip(limits, scales, strict=True)
-            for e in [limit.excess(moved)]
-        )
-        if inside and worst <= EXACT / 100:
-            return moved
-        if inside and worst < least:
-            best, least = moved, worst
-    return best
-
-
-ROUNDING = Fraction(1, 10**7)  # of a limit's largest term: what rounding and climbs may leave
-TIGHT = Fraction(1, 10**10)  # so close to a limit, a point is taken to be on it
-
-
-def _solved(
-    values: dict[str, Any],
-    limits: Sequence[Limit],
-    parameters: Mapping[str, Parameter],
-    free: set[str],
-    faces: bool,
-) -> dict[str, Any]:
-    """Values that meet limits with equality, by elimination: few change, those with most room.
-
-    With `faces`, values that are all but at an end of their range are put there and stay.
-    """
-    found, room = dict(values), {}
-    for name in free & {n for limit in limits for n, _ in limit.weights}:
-        p = numeric(parameters[name])
-        span, value = p.high - p.low, values[name]
-        inside = min(value - p.low, p.high - value)
-        if faces and inside <= 1e-10 * span:
-            found[name] = p.low if value - p.low <= p.high - value else p.high
-        else:
-            room[name] = Fraction(max(inside, 1e-12 * span))
-    rows = [(dict(limit.weights), limit.excess(found)) for limit in limits]
-    pivots: list[tuple[str, Terms, Fraction]] = []
-    while room and rows:
-        row, excess = rows.pop(0)
-        for name, known, rest in pivots:
-            factor = row.get(name, Fraction(0))
-            row = _sum(row, known, -factor)
-            excess -= factor * rest
-        usable = [n for n in room if row.get(n)]
-        if not usable:
-            continue
-        name = max(usable, key=lambda n: abs(row[n]) * room[n])
-        del room[name]
-        row, excess = {n: w / row[name] for n, w in row.items() if w}, excess / row[name]
-        pivots.append((name, row, excess))
-    change: dict[str, Fraction] = {}
-    for name, row, excess in reversed(pivots):
-        others = sum(w * change.get(n, Fraction(0)) for n, w in row.items() if n != name)
-        change[name] = -excess - others
-    for name, by in change.items():
-        if by:
-            found[name] = float(exact(found[name]) + by) + 0.0
-    return found
 
 
 def span(p: Float | Int) -> Fraction:

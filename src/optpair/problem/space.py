@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optpair.problem.layout import Column, Grid, Layout
-from optpair.problem.limits import Limits, Where, restored
+from optpair.problem.limits import Limits, Where
 from optpair.problem.linear import Rows, check_region
 from optpair.problem.parameters import (
     KINDS,
@@ -23,6 +23,7 @@ from optpair.problem.parameters import (
     parameter_to_json,
     width,
 )
+from optpair.problem.rounding import Rounding
 
 __all__ = ["Categorical", "Float", "Int", "Ordinal", "Parameter", "Space"]
 
@@ -144,12 +145,17 @@ class Space(Mapping[str, Parameter]):
 
     def allows(self, params: Mapping[str, object]) -> bool:
         """Whether values are within the limits of `where`, up to rounding."""
-        return self.limits.met(self.check(params), self)
+        values = self.check(params)
+        return self._rounding.met(values) and self.limits.allows(values)
 
     @cached_property
     def rows(self) -> Rows:
         """The linear limits on the cube."""
         return Rows.of(self.limits.linear, self)
+
+    @cached_property
+    def _rounding(self) -> Rounding:
+        return Rounding(self.limits.linear, self)
 
     def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
         """The legal values nearest to a point of the cube.
@@ -162,8 +168,7 @@ class Space(Mapping[str, Parameter]):
             raise ValueError(f"x must be {columns} numbers, one per column of the cube, not {x!r}")
         entries = iter(point.tolist())
         values = {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
-        linear = self.limits.linear
-        return restored(values, linear, self) if linear else values
+        return self._rounding.restored(values) if self.limits.linear else values
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs to build an equal space, ready for `json.dumps`.

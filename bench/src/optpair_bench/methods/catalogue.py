@@ -22,6 +22,7 @@ import numpy as np
 
 from optpair.acquisition import CONTROLS, REGISTRY
 from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.engine.settings import Settings
 from optpair.gp import Hyperparameters
 from optpair.optimizer import Optimizer
@@ -199,7 +200,7 @@ class Control(_Told):
         """The next one of the sequence."""
         cube = Cube(unit_space(self.task.dimensions, self.task.levels).layout)
         self.asked += 1
-        return CONTROLS[self.name](Stream.of(self.task.seed), cube, self.asked - 1)
+        return CONTROLS[self.name](Stream.of(self.task.seed), Region.whole(cube), self.asked - 1)
 
 
 @dataclass
