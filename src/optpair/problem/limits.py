@@ -50,6 +50,9 @@ class Limit:
     def fixed(self, values: Mapping[str, Any]) -> Limit:
         """The limit where some parameters have one value only."""
         known = [(name, w) for name, w in self.weights if name in values]
+        for name, _ in known:
+            if isinstance(values[name], bool) or not isinstance(values[name], int | float):
+                raise _refused(self.text, f"has {name!r}, which has no number; use a function")
         high = self.high - sum(w * exact(values[name]) for name, w in known)
         weights = tuple(pair for pair in self.weights if pair not in known)
         return Limit(self.text, weights, high, self.equal)
@@ -64,8 +67,10 @@ class Limits:
     function: Function | None = None
 
     @classmethod
-    def parse(cls, where: Where) -> Limits:
+    def parse(cls, where: Where | Limits) -> Limits:
         """What the user wrote; whether the names are known is checked by `check_names`."""
+        if isinstance(where, Limits):
+            return where
         accepted = f"texts like {EXAMPLE}, and a function of the parameters for the rest"
         given = [where] if isinstance(where, str) or callable(where) else where
         if not isinstance(given, list | tuple):
@@ -88,10 +93,16 @@ class Limits:
     def __repr__(self) -> str:
         return repr([*self.texts, *([] if self.function is None else [self.function])])
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The parameters in linear limits."""
-        return tuple(dict.fromkeys(name for limit in self.linear for name, _ in limit.weights))
+    def fixed(self, values: Mapping[str, Any]) -> Limits:
+        """The limits where some parameters have one value only; the function is another's care."""
+        linear = []
+        for limit in self.linear:
+            left = limit.fixed(values)
+            if left.weights:
+                linear.append(left)
+            elif left.high < 0 or (left.equal and left.high > 0):
+                raise _refused(limit.text, f"cannot be met with {dict(values)!r}")
+        return Limits(self.texts, tuple(linear), self.function)
 
     def check_names(self, parameters: Mapping[str, Parameter]) -> Limits:
         """The limits with the parameters' own spelling, or an error with the way out."""

@@ -54,7 +54,7 @@ class Space(Mapping[str, Parameter]):
         (True, False)
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], where: Where = ()) -> None:
+    def __init__(self, parameters: Mapping[str, Parameter], where: Where | Limits = ()) -> None:
         if not isinstance(parameters, Mapping):
             raise TypeError(f"Space takes a dict like {{'x': Float(0, 1)}}, not {parameters!r}")
         for name, p in dict[Any, Any](parameters).items():

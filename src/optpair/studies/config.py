@@ -72,6 +72,8 @@ class StudyFile:
     settings: Mapping[str, Any]
     objective: Command | Function | None
     space: Mapping[str, BaseDistribution]
+    where: tuple[str, ...]
+    """Limits on the space."""
     ordinals: tuple[str, ...] = ()
     """The parameters whose categories are numbers in order."""
 
@@ -192,9 +194,24 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         objective=None if objective is None else _objective(objective, space),
         space=space,
         ordinals=tuple(name for name in space if "ordinal" in document["space"][name]),
+        where=tuple(study.take("where", "limits, like ['a + b <= 1']", _is_arguments, ())),
     )  # fmt: skip
     study.end()
+    _check_limits(found)
     return found
+
+
+def _check_limits(file: StudyFile) -> None:
+    """Limits that can be read, and that leave something to try."""
+    if not file.where:
+        return
+    from optpair.integrations.optuna.space import Domain  # late: few have limits
+    from optpair.problem.limits import Limits
+
+    try:
+        assert Domain(file.space, file.ordinals, Limits.parse(file.where)).space
+    except ValueError as error:
+        raise StudyError(f"[study] {error}") from error
 
 
 def _space(table: _Table, document: dict[str, Any]) -> dict[str, BaseDistribution]:

@@ -26,6 +26,7 @@ def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
             seed=file.seed,
             search_space=file.space,
             ordinals=file.ordinals,
+            where=file.where,
             noise=file.noise,
             acquisition=acquisition or file.sampler,
             settings=Settings(**file.settings),

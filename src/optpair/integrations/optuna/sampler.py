@@ -26,7 +26,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
 from optpair.engine.answers import Answers
-from optpair.engine.session import Session, Way
+from optpair.engine.session import Session, Way, region_of
 from optpair.engine.settings import Settings
 from optpair.found import Belief, Recommendation
 from optpair.gp.hyperparameters import Hyperparameters
@@ -44,6 +44,7 @@ from optpair.integrations.optuna.attributes import (
 from optpair.integrations.optuna.private import bracket_of, broken_off, identity
 from optpair.integrations.optuna.space import Domain, only_value, to_parameter
 from optpair.problem.defaults import ACQUISITION, LARGEST
+from optpair.problem.limits import Limits, Where
 from optpair.problem.outcomes import Direction, Objective
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Float, Space
@@ -156,6 +157,8 @@ class JESSampler(BaseSampler):
             fill the space, instead of being sampled independently.
         ordinals: names of categorical parameters whose choices are numbers in order, as
             `suggest_categorical("batch", [16, 32, 64])`: they are modelled as an `Ordinal`.
+        where: limits, as in `optpair.Space`; they need the `search_space`. Enqueued trials may
+            break them.
         independent_sampler: for what is not modelled; at random by default.
         noise: as in `optpair.Optimizer`: `noise=0` where values are exact. Trials with `NOISE_VAR`
             have their own.
@@ -170,6 +173,7 @@ class JESSampler(BaseSampler):
         seed: int | None = None,
         search_space: Mapping[str, BaseDistribution] | None = None,
         ordinals: Collection[str] = (),
+        where: Where = (),
         independent_sampler: BaseSampler | None = None,
         noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
@@ -179,6 +183,7 @@ class JESSampler(BaseSampler):
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given_space = None if search_space is None else dict(search_space)
         self._ordinals = _names(ordinals)
+        self._limits = Limits.parse(where)
         self._independent = independent_sampler
         self._noise = Objective(noise=noise).noise
         self._options: dict[str, Any] = {
@@ -198,6 +203,14 @@ class JESSampler(BaseSampler):
         d = known.parameters if isinstance(known, Hyperparameters) else 1
         space = Space({f"x{i}": Float(0.0, 1.0) for i in range(d)})
         Session(Problem.single(space, "minimize"), seed=self._seed, **self._options)
+        if not self._limits:
+            return
+        if self._given_space is None:
+            raise ValueError(
+                "where needs search_space: without it the first trials are sampled before the "
+                "space is known, and may break a limit; give the distributions"
+            )
+        region_of(Domain(self._given_space, self._ordinals, self._limits).space)
 
     def _turn_to(self, study: Study | None) -> Any:
         """Forget what belongs to another study. Returns the bracket, where a pruner has some.
@@ -213,7 +226,7 @@ class JESSampler(BaseSampler):
         return bracket_of(study)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_seed", "_given_space", "_ordinals", "_independent", "_noise", "_options")
+        kept = ("_seed", "_given_space", "_ordinals", "_limits", "_independent", "_noise", "_options")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -372,7 +385,8 @@ class JESSampler(BaseSampler):
         bracket = self._turn_to(study)
         model = self._models.get(bracket)
         if model is None or model.domain.distributions != distributions:
-            domain = Domain(distributions, self._ordinals)
+            given = self._given_space or distributions
+            domain = Domain(given, self._ordinals, self._limits)
             problem = Problem.single(domain.space, _direction(study), self._noise)
             session = Session(problem, seed=self._seed, **self._options)
             model = self._models[bracket] = _StudyModel(domain, session)

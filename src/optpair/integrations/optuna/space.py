@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,10 @@ from optuna.distributions import (
 )
 
 from optpair.problem.defaults import WHOLE
+from optpair.problem.limits import Limits
 from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
+
+NO_LIMITS = Limits()
 
 
 def to_parameter(distribution: BaseDistribution) -> Parameter | None:
@@ -70,8 +74,13 @@ class Domain:
     """
 
     def __init__(
-        self, distributions: Mapping[str, BaseDistribution], ordinals: Collection[str] = ()
+        self,
+        distributions: Mapping[str, BaseDistribution],
+        ordinals: Collection[str] = (),
+        limits: Limits = NO_LIMITS,
     ) -> None:
+        self._single = {n: only_value(d) for n, d in distributions.items() if d.single()}
+        self._limits = limits
         parameters: dict[str, Parameter | None] = {
             name: _ordered(name, d) if name in ordinals else to_parameter(d)
             for name, d in distributions.items()
@@ -82,7 +91,14 @@ class Domain:
     @cached_property
     def space(self) -> Space:
         """The space; an error where nothing is modelled."""
-        return Space(self._parameters)
+        limits, function = self._limits.fixed(self._single), self._limits.function
+        if function is not None:
+
+            def named(values: dict[str, Any]) -> bool:
+                return function(self._single | self._named(values))
+
+            limits = replace(limits, function=named)
+        return Space(self._parameters, limits)
 
     @cached_property
     def choices(self) -> dict[str, tuple[Any, ...]]:
@@ -106,7 +122,10 @@ class Domain:
 
     def decode(self, x: np.ndarray) -> dict[str, Any]:
         """The values that a point of the cube stands for."""
-        values: dict[str, Any] = self.space.decode(x)
+        return self._named(self.space.decode(x))
+
+    def _named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """With the categories themselves."""
         return {
             name: self.choices[name][v] if name in self.choices else v for name, v in values.items()
         }
