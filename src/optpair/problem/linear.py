@@ -115,10 +115,12 @@ def levels(
     columns = np.flatnonzero(rows.A.any(0))
     whole = np.isin(columns, layout.stepped)
     last = np.where(whole, layout.last[columns], 1.0)
-    low = np.where(rows.equal, rows.b, -np.inf)
+    A = rows.A[:, columns] / last
+    size = np.max(np.abs(A), axis=1)  # weights near zero would be taken for zero
+    low = np.where(rows.equal, rows.b / size, -np.inf)
     found = milp(
         -reward[columns] / last,
-        constraints=LinearConstraint(rows.A[:, columns] / last, low, rows.b),
+        constraints=LinearConstraint(A / size[:, None], low, rows.b / size),
         integrality=whole.astype(int),
         bounds=Bounds(0.0, last),
         options={"time_limit": PATIENCE},
