@@ -146,22 +146,27 @@ def restore(
     high: Float[np.ndarray, "*r C"],
 ) -> Float[np.ndarray, "r C"]:
     """Points near others and within the limits, by small corrections; some may stay outside."""
+    low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
     x = np.clip(x, low, high)
-    pressed = np.broadcast_to(low >= high, x.shape).copy()
+    pressed = low >= high
     held = np.broadcast_to(equal, (len(x), len(A))).copy()
+    going = np.arange(len(x))
     for _ in range(CORRECTIONS):
-        over = x @ A.T - b
-        held |= over > CLEAN
-        wrong = np.flatnonzero(np.any(np.abs(np.where(held, over, 0.0)) > CLEAN, axis=1))
-        if len(wrong) == 0:
+        over = x[going] @ A.T - b
+        held[going] |= over > CLEAN
+        over = np.where(held[going], over, 0.0)
+        wrong = np.any(np.abs(over) > CLEAN, axis=1) & ~np.all(pressed[going], axis=1)
+        going, over = going[wrong], over[wrong]
+        if len(going) == 0:
             break
-        faces = Held.of(A, pressed[wrong], held[wrong])
+        faces = Held.of(A, pressed[going], held[going])
         assert faces.normals is not None
         assert faces.products is not None
-        force = np.linalg.solve(faces.products, np.where(held, over, 0.0)[wrong, :, None])
-        target = x[wrong] - np.vecmat(force[..., 0], faces.normals)
-        x[wrong] = np.clip(
-            target, low if low.ndim == 1 else low[wrong], high if high.ndim == 1 else high[wrong]
-        )
-        pressed[wrong] |= np.abs(x[wrong] - target) > CLEAN
+        force = np.linalg.solve(faces.products, over[..., None])[..., 0]
+        target = x[going] - np.vecmat(force, faces.normals)
+        after = np.clip(target, low[going], high[going])
+        pressed[going] |= np.abs(after - target) > CLEAN
+        moved = np.max(np.abs(after - x[going]), axis=1) > 0.0
+        x[going] = after
+        going = going[moved]
     return x
