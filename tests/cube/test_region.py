@@ -6,6 +6,7 @@ import numpy as np
 
 from optpair.cube.cube import Cube
 from optpair.cube.region import Region
+from optpair.problem.linear import Rows
 
 CUBE = Cube.box(3)
 
@@ -28,3 +29,33 @@ def test_a_part_with_a_fixed_column() -> None:
     single = region.clip(X.astype(np.float32))
     assert single.dtype == np.float32
     assert np.all(single[:, 1] == np.float32(0.5))
+
+
+def test_points_within_limits() -> None:
+    """x + y ≤ 1 in three columns: what is legal, near, snapped and held."""
+    rows = Rows(np.array([[1.0, 1.0, 0.0]]), np.array([1.0]), np.array([False]))
+    region = Region(CUBE, np.zeros(3), np.ones(3), rows)
+    X = np.array([[0.2, 0.3, 0.9], [0.8, 0.8, 0.1], [0.5, 0.5, 1.0]])
+    assert region.legal(X).tolist() == [True, False, True]
+    np.testing.assert_allclose(region.snap(X), [X[0], [0.5, 0.5, 0.1], X[2]], atol=1e-12)
+    np.testing.assert_allclose(region.anchors(X), region.snap(X), atol=1e-12)
+    assert region.loose(X[[0, 2]]).tolist() == [[True] * 3, [False, False, True]]
+    anchors = np.repeat(X[[0, 2]], 100, axis=0)
+    near = region.near(CUBE.moves(np.random.default_rng(0), 200), anchors, 0.3)
+    assert region.legal(near).all()
+    assert np.mean(near[:, :2].sum(1) > 1 - 1e-12) > 0.2  # along the face, not away from it
+    assert np.mean(np.all(near == anchors, axis=1)) < 0.05
+
+
+def test_a_function_refuses_points() -> None:
+    region = Region(CUBE, np.zeros(3), np.ones(3), allowed=lambda X: X[:, 0] < 0.3)
+    filled = region.fill(np.random.default_rng(0).uniform(size=(200, 3)))
+    assert np.all(filled[:, 0] < 0.3)
+    assert len(np.unique(filled[:, 0])) > 150
+    X = np.array([[0.2, 0.3, 0.9], [0.8, 0.8, 0.1]])
+    assert region.legal(X).tolist() == region.allows(X).tolist() == [True, False]
+    assert region.legal(region.snap(X)).all()
+    start = np.full((2, 3), 0.1)
+    np.testing.assert_array_equal(region.snap(X, start), [X[0], start[1]])
+    near = region.near(CUBE.moves(np.random.default_rng(0), 50), np.repeat(X[:1], 50, axis=0), 0.3)
+    assert region.legal(near).all()

@@ -562,3 +562,66 @@ def test_the_library_itself_does_not_import_optuna() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert shown.stdout.strip() == "False"
+
+
+MIXTURE: dict[str, BaseDistribution] = {
+    **{name: FloatDistribution(0.0, 1.0) for name in "abc"},
+    "kind": CategoricalDistribution(["u", None]),
+    "fixed": FloatDistribution(0.25, 0.25),
+}
+
+
+def mixed(trial: optuna.Trial) -> float:
+    found = {name: trial.suggest_float(name, 0.0, 1.0) for name in "abc"}
+    trial.suggest_categorical("kind", ["u", None])
+    trial.suggest_float("fixed", 0.25, 0.25)
+    return found["a"] ** 2 - found["b"]
+
+
+def test_limits_are_kept_from_the_first_trial_on() -> None:
+    def few(params: dict[str, Any]) -> bool:
+        return bool(params["kind"] == "u" or params["a"] <= params["fixed"])
+
+    sampler = JESSampler(
+        seed=0,
+        search_space=MIXTURE,
+        where=["a + b + c + fixed == 1", few],
+        acquisition="logei",
+        hyperparameters="map",
+        settings=TINY,
+    )
+    study = optuna.create_study(sampler=sampler)
+    study.enqueue_trial({"a": 1.0, "b": 1.0, "c": 1.0, "kind": "u", "fixed": 0.25})
+    study.optimize(mixed, n_trials=9)
+    for trial in study.trials[1:]:
+        assert abs(sum(trial.params[name] for name in "abc") - 0.75) <= 1e-12
+        assert few(trial.params)
+    assert {trial.params["kind"] for trial in study.trials} == {"u", None}
+    found = sampler.recommend(study).params
+    assert abs(sum(found[name] for name in "abc") - 0.75) <= 1e-12
+    assert few(dict(found))
+
+
+def test_limits_survive_pickling() -> None:
+    sampler = JESSampler(seed=0, search_space=MIXTURE, where=["a + b + c == 1"])
+    found = [pickle.loads(pickle.dumps(sampler)), sampler]
+    studies = [optuna.create_study(sampler=one) for one in found]
+    first, second = (study.ask(MIXTURE).params for study in studies)
+    assert first == second
+    assert abs(first["a"] + first["b"] + first["c"] - 1) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("where", "space", "message"),
+    [
+        (["a + b == 1"], None, "where needs search_space"),
+        (["a + d == 1"], MIXTURE, "unknown name 'd'"),
+        (["a + kind == 1"], MIXTURE, "'kind', which has no number"),
+        (["a + b == 3"], MIXTURE, "leaves no legal point"),
+        (["fixed == 1"], MIXTURE, "'fixed == 1' cannot be met"),
+        ([lambda p: False], MIXTURE, "allows none of"),
+    ],
+)
+def test_limits_that_are_refused(where: Any, space: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        JESSampler(search_space=space, where=where)

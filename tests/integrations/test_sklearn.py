@@ -461,3 +461,11 @@ NOT_KEPT = {
 )
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_limits_of_a_space_are_kept() -> None:
+    space = Space({"alpha": Float(0.0, 1.0)}, where="0.25 <= alpha <= 0.5")
+    search = JESSearchCV(Ridge(), space, **CHEAP).fit(X, Y)
+    found = [params["alpha"] for params in search.cv_results_["params"]]
+    assert all(0.25 <= alpha <= 0.5 for alpha in found)
+    assert 0.25 <= search.best_params_["alpha"] <= 0.5

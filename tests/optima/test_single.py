@@ -16,6 +16,7 @@ from optpair.gp import Hyperparameters, Paths, condition, sample_paths
 from optpair.optima import Best, Optima
 from optpair.optima.single import PathRows
 from optpair.problem.layout import HOT, Layout
+from optpair.problem.space import Float, Space
 from optpair.streams import Stream
 
 M, P = 4, 50
@@ -89,6 +90,27 @@ def test_in_one_dimension_a_dense_grid_agrees() -> None:
     size = np.sqrt(hypers.outputscale)[:, None]
     assert np.mean(stars.best < highest - 1e-6 * size) <= 0.005
     assert np.mean(stars.best > highest + 1e-4 * size) <= 0.005
+
+
+@pytest.mark.parametrize("texts", [["x + y <= 0.8", "x <= 2*y"], ["x + y == 0.7"]])
+def test_within_limits_a_dense_grid_agrees(texts: list[str]) -> None:
+    """Every optimum is legal, and no legal point of a grid beats it: for 99 % of paths."""
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)}, where=texts)
+    cube = Cube.box(2)
+    region = Region(cube, np.zeros(2), np.ones(2), space.rows)
+    paths = sample_paths(POSTERIOR, P, 1, features=256)
+    screening = Screening.of(Stream.of(2), cube, 1024)
+    stars = Best().optima((paths,), region, screening, POSTERIOR.best_data(ANCHORS), 24)
+    assert region.legal(stars.star.reshape(-1, 2)).all()
+    ticks = np.linspace(0, 1, 201)
+    grid = np.stack(np.meshgrid(ticks, ticks), -1).reshape(-1, 2)
+    if len(texts) == 1:
+        grid = np.linspace([0.0, 0.7], [0.7, 0.0], 2001)
+    highest = paths.at(grid[region.legal(grid)]).max(-1)
+    size = np.sqrt(HYPERS.outputscale)[:, None]
+    assert np.mean(highest > stars.best + 1e-6 * size) <= 0.01
+    # A cell of the grid is 0.005: it misses less than 1 % of a path's spread.
+    assert np.mean(stars.best > highest + 1e-2 * size) <= 0.02
 
 
 def test_more_candidates_find_more(drawn: tuple[Paths, Optima]) -> None:

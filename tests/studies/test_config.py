@@ -224,3 +224,25 @@ def test_what_ordinals_and_digits_cannot_be(tmp_path: Path, line: str, message: 
     (tmp_path / "s.toml").write_text(f"[space]\nx = {{ {line} }}\n")
     with pytest.raises(StudyError, match=message):
         load(tmp_path / "s.toml")
+
+
+def test_limits(tmp_path: Path) -> None:
+    text = '[study]\nwhere = ["low <= high", "0.2 <= low + high"]\n[space]\n'
+    space = "low = { float = [0, 1] }\nhigh = { float = [0, 1], step = 0.1 }\n"
+    assert load(write(tmp_path, text + space)).where == ("low <= high", "0.2 <= low + high")
+    assert load(write(tmp_path, SPACE)).where == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ('"drop <= 1"', "where must be limits"),
+        ("[1]", "where must be limits"),
+        ('["dorp <= 0.2"]', r"tune.toml: \[study\] where .* did you mean 'drop'\?"),
+        ('["lr <= 0.2"]', "log scale"),
+        ('["drop >= 0.6"]', "leaves no legal point"),
+    ],
+)
+def test_limits_that_are_refused(where: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=message):
+        load(write(tmp_path, f"[study]\nwhere = {where}\n{SPACE}"))

@@ -37,7 +37,8 @@ class NumberedSpace:
             self._lists[name] = found
             if len(found) > 1:
                 tuned[name] = _ordered(found) or Categorical(range(len(found)))
-        self.space = Space(tuned)
+        limits = given.limits if isinstance(given, Space) else ()
+        self.space = Space(tuned, limits)
 
     def named(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the estimator is given."""
