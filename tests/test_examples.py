@@ -78,6 +78,12 @@ def test_front(tmp_path: Path) -> None:
     assert said.count("recommended    catalyst = ") == 2
 
 
+def test_mixture(tmp_path: Path) -> None:
+    said = run("mixture.py", tmp_path, "--trials", "7")
+    assert re.search(r"recommended +water = ", said)
+    assert float(said.split()[-1]) < 1e-15
+
+
 def test_dask(tmp_path: Path) -> None:
     pytest.importorskip("optuna_integration", reason="pip install 'optpair[dask]'")
     pytest.importorskip("distributed", reason="pip install 'optpair[dask]'")
