@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from optpair import Float, Optimizer, Space
 from optpair_bench import tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import cores
@@ -211,3 +213,18 @@ def test_fewer_cores_run_the_same_command_again() -> None:
 def test_more_cores_than_there_are() -> None:
     with pytest.raises(ValueError, match="cores are available"):
         cores.rerun(10_000)
+
+
+def test_thin_slices_of_fifteen_dimensions_are_quick() -> None:
+    """Designs and suggestions where 1 in 10^5 points of the cube is legal, or none by chance."""
+    names = [f"x{i}" for i in range(15)]
+    thin = f"0.5 <= ({' + '.join(names)}) / 15 <= 0.50001"
+    for where in ([thin, "x0 <= x1 <= x2 <= x3"], [f"{' + '.join(names)} == 1"]):
+        space = Space({name: Float(0, 1) for name in names}, where=where)
+        begin = time.process_time()
+        opt = Optimizer(space, seed=0, hyperparameters="map")
+        for i in range(18):
+            trial = opt.ask()
+            assert space.allows(trial.params)
+            opt.tell(trial, (trial.params["x0"] - 0.3) ** 2 + i % 3)
+        assert time.process_time() - begin < 20.0  # about 2 s

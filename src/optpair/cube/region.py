@@ -27,6 +27,7 @@ Allowed = Callable[[Float[np.ndarray, "n D"]], Bool[np.ndarray, " n"]]
 
 CLOSE, CLOSE_SINGLE = 1e-9, 1e-6  # of the cube: a climb so near a face is at it
 SAMPLE = 2**14  # points at which a function is asked before its region is taken to be empty
+FEW = 8  # points that rounding should find; where there are fewer, others are looked for
 TRIES = 8  # other points that are tried in place of one that is not allowed
 
 
@@ -131,8 +132,8 @@ class Region:
         for turn in range(1, TRIES + 1):
             if len(bad) == 0:
                 return X
-            shares = turn * lattice(U.shape[1], TRIES + 1)[turn]
-            X[bad] = self._filled((U[bad] + shares) % 1.0, first + turn)
+            shift = lattice(U.shape[1], TRIES + 1)[turn]
+            X[bad] = self._filled((U[bad] + shift) % 1.0, first + turn)
             bad = bad[~self.allowed(X[bad])]
         X[bad] = self._known[(first + bad) % len(self._known)]
         return X
@@ -153,29 +154,30 @@ class Region:
         X[:, self.coupled] = self._hull.points(np.zeros((POOL, 0)))
         X = self._rounded(self.clip(X))
         X = X[self._within(X)]
-        if len(X) >= min(POOL // 8, 8):
-            return X
-        more = self._levels.solved()
-        return np.concatenate([X, self._rounded(self.clip(more))])
+        if len(X) < FEW and not self._levels.none:
+            more = self._rounded(self.clip(self._levels.solved()))
+            X = np.concatenate([X, more[self._within(more)]])
+        return X
 
     @cached_property
     def _known(self) -> Float[np.ndarray, "P D"]:
-        """Points that are allowed; an error where a large sample has none."""
-        assert self.allowed is not None
+        """Points of a large sample that are allowed."""
         X = self._filled(lattice(self.cube.parameters, SAMPLE), 0)
-        found = X[self.allowed(X)]
-        if len(found) == 0:
+        return X[self.allows(X)]
+
+    def check(self) -> None:
+        """An error where no point is found in the region."""
+        if self.rows is not None and not self._levels.none and len(self._pool) == 0:
+            raise ValueError(
+                "where: no legal values were found within the linear limits, though some may "
+                "exist; use fewer levels, or a Float without steps"
+            )
+        if self.allowed is not None and len(self._known) == 0:
             raise ValueError(
                 f"where's function allows none of {SAMPLE} points all over the space: check it, or "
                 "narrow the ranges around what it allows; limits that are linear, like "
                 "'a + b == 1', are better written as texts"
             )
-        return found
-
-    def check(self) -> None:
-        """An error where the region has no point."""
-        if self.allowed is not None:
-            assert len(self._known)
 
     def snap(
         self, X: Num[np.ndarray, "n D"], start: Num[np.ndarray, "n D"] | None = None
