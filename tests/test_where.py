@@ -167,6 +167,7 @@ def test_points_of_your_own_may_break_limits_and_teach() -> None:
 def test_an_exact_value_outside_the_limits_is_not_the_answer() -> None:
     opt = cheap(space=FIVE, noise=0.0, hyperparameters="map")
     opt.tell(dict.fromkeys("abcde", 0.0), -50.0)
+    assert FIVE.allows(opt.recommend().params)
     opt.tell(GOAL, 0.0)
     answer = opt.recommend()
     assert FIVE.allows(answer.params)

@@ -82,6 +82,21 @@ def test_climbs_end_where_a_solver_ends(name: str) -> None:
         np.testing.assert_allclose(bowl.values(end, end).max(), -solved.fun, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("texts", "centre", "starts"),
+    [
+        (["x0 + x1 + x2 == 1"], [0.2, 0.3, 0.5], np.eye(3)),
+        (["x0 <= x1 <= x2"], [0.2, 0.3, 0.5], [[0, 0, 0], [1, 1, 1], [0, 0, 1], [0.5, 0.5, 0.5]]),
+        (["x0 + x1 <= 1", "x0 + x1 + x2 <= 1"], [0.2, 0.1, 0.3], [[1, 0, 0], [0.5, 0.5, 0]]),
+    ],
+)
+def test_faces_let_go_of_climbs_that_lead_away(texts: list[str], centre: Any, starts: Any) -> None:
+    """From corners, where all faces are at hand, to an optimum inside."""
+    bowl = Bowl(np.array(centre), np.diag([1.0, 2.0, 3.0]))
+    up = climb(bowl, np.array(starts, dtype=float), within(3, texts), 60, enough=1e-16)
+    np.testing.assert_allclose(up.x, np.tile(centre, (len(starts), 1)), atol=1e-6)
+
+
 def test_values_never_fall_and_every_step_is_legal() -> None:
     region, rng = within(5, CASES["mixture"][1]), np.random.default_rng(1)
     bowl, X = Bowl(rng.uniform(size=5), np.eye(5)), region.fill(rng.uniform(size=(20, 5)))

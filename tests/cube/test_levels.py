@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optpair.cube.cube import Cube
+from optpair.cube.levels import Levels
 from optpair.cube.region import Region
 from optpair.problem.space import Categorical, Float, Int, Space
 
@@ -40,6 +41,18 @@ def test_weights_that_do_not_fit_are_looked_for_one_by_one() -> None:
     every = {p for p in product(range(21), repeat=3) if 3 * p[0] + 5 * p[1] + 7 * p[2] == 61}
     assert found <= every
     assert len(found) > len(every) / 2
+
+
+def test_rounding_is_repaired_one_level_at_a_time() -> None:
+    relaxed = np.random.default_rng(3).dirichlet(np.ones(3), 200)
+    levels = Levels.of(INTS.rows, INTS.layout, np.zeros(3), np.ones(3))
+    rounded = np.rint(relaxed * 10) / 10
+    got = levels.repaired(rounded, relaxed)
+    wrong = np.abs(rounded.sum(1) - 1) > 1e-9
+    assert 0.1 < wrong.mean() < 0.9
+    np.testing.assert_allclose(got.sum(1), 1, atol=1e-12)
+    np.testing.assert_array_equal(got[~wrong], rounded[~wrong])
+    assert np.max(np.abs(got - relaxed)) < 0.1 + 1e-12
 
 
 def test_rounding_goes_to_a_near_legal_point() -> None:
