@@ -150,6 +150,7 @@ def test_spaces_are_equal_by_their_limits_and_come_back_from_json() -> None:
     assert space == Space(THREE, where=("a + b == 1", "`c` <= 0.5"))
     assert space != Space(THREE, where=["a + b == 1"])
     assert space != Space(THREE)
+    assert Space(space) == space
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
     assert eval(repr(space)) == space
     assert "where" not in Space(THREE).to_json()
