@@ -64,9 +64,9 @@ class Space(Mapping[str, Parameter]):
         if not parameters:
             raise ValueError("Space needs at least one parameter, not {}: name what to tune")
         self._parameters = dict(parameters)
-        if isinstance(parameters, Space) and not where:
+        if isinstance(parameters, Space) and where == ():
             where = parameters.limits
-        self.limits = Limits.parse(where).check_names(self._parameters)
+        self.limits: Limits = Limits.parse(where).check_names(self._parameters)
         if self.limits.linear:
             check_region(self.limits.linear, self._parameters, self.layout)
 
