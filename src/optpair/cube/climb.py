@@ -169,7 +169,7 @@ def _step(
     if region.allowed is not None:
         better[better] = region.allows(x[better])
 
-    s = (x - at.x)[:, columns]
+    s = np.subtract(x[:, columns], at.x[:, columns], order="C")  # the order of sums depends on it
     _bfgs(at, s, held.along((at.slope - slope)[:, columns]))
     # Growing too eagerly costs refused steps, shrinking too little costs more of them.
     grown = np.minimum(at.radius * 2, LARGEST_RADIUS)
