@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optpair import Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
-from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.engine import goals
 from shell_cases import TINY
 
@@ -113,8 +113,8 @@ def test_screening_starts_from_legal_points(monkeypatch: pytest.MonkeyPatch) -> 
     seen = []
     anchors = goals.best_data
 
-    def spy(cube: Cube, *rest: Any) -> Any:
-        seen.append((cube, anchors(cube, *rest)))
+    def spy(region: Region, *rest: Any) -> Any:
+        seen.append((region, anchors(region, *rest)))
         return seen[-1][1]
 
     monkeypatch.setattr(goals, "best_data", spy)
@@ -122,7 +122,7 @@ def test_screening_starts_from_legal_points(monkeypatch: pytest.MonkeyPatch) -> 
     opt.tell_many(OFF + ON)
     opt.ask()
     assert seen
-    assert all(cube.is_legal(points).all() for cube, points in seen)
+    assert all(region.legal(points).all() for region, points in seen)
 
 
 def test_saved_and_resumed_exactly(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from optpair import gp
 from optpair.cube.cube import Cube
+from optpair.cube.region import Region
 from optpair.engine.goals import best_data, goal, unmeasured, wanted
 from optpair.optima import Best
 from optpair.optima.base import Wanted
@@ -67,11 +68,11 @@ def test_the_observed_points_to_look_around() -> None:
     data = Data(X, np.zeros((10, 2)), np.zeros((10, 2)), none, none, np.zeros((10, 2), bool),
                 np.arange(10))  # fmt: skip
     both = Wanted((0, 1), np.full(2, -INF), np.full(2, INF))
-    first = best_data(Cube.box(1), both, (up, down), data)
+    first = best_data(Region.whole(Cube.box(1)), both, (up, down), data)
     assert sorted(first[:3, 0]) == pytest.approx([0.05, 0.45, 0.95], abs=0.11)
     limited = Wanted((0,), np.array([-INF, 0.0]), np.full(2, INF))
-    within = best_data(Cube.box(1), limited, (up, down), data)
+    within = best_data(Region.whole(Cube.box(1)), limited, (up, down), data)
     assert within[:5, 0] == pytest.approx([0.45, 0.35, 0.25, 0.15, 0.05])
     assert len(within) == 8
-    alone = best_data(Cube.box(1), Wanted.single(), (up,), data)
+    alone = best_data(Region.whole(Cube.box(1)), Wanted.single(), (up,), data)
     np.testing.assert_array_equal(alone, up.best_data(8))

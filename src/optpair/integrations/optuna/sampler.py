@@ -226,7 +226,15 @@ class JESSampler(BaseSampler):
         return bracket_of(study)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_seed", "_given_space", "_ordinals", "_limits", "_independent", "_noise", "_options")
+        kept = (
+            "_seed",
+            "_given_space",
+            "_ordinals",
+            "_limits",
+            "_independent",
+            "_noise",
+            "_options",
+        )
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
