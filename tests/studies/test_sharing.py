@@ -23,7 +23,7 @@ SPACE: dict[str, BaseDistribution] = {
 def spread(url: str, name: str) -> float:
     """Eight workers ask before anyone has told: the mean distance to the nearest other's point."""
     settings = Settings(
-        sets=3, pairs=2, features=64, candidates=64, path_candidates=64, starts=2, steps=4,
+        sets=6, pairs=4, features=64, candidates=64, path_candidates=64, starts=2, steps=4,
         moves=2, exploit=0.0,
     )  # fmt: skip
     stores = [RDBStorage(url) for _ in range(8)]
