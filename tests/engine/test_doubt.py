@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from optpair import Float, Optimizer, Settings, Space
+from optpair import Float, Optimizer, Space
 from optpair.engine.doubt import CHANCE, SLIP, _log_odds, doubted
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.likelihood import Sample
@@ -115,50 +114,6 @@ def test_constant_and_absurd_values_are_survived(y: np.ndarray) -> None:
 def test_of_a_few_values_none_is_usual() -> None:
     few = Measured(*(part[:5] for part in with_value(measured(0), 2, 500.0)))
     assert found(few) == []
-
-
-def typo(settings: Settings | None = None) -> tuple[Optimizer, list[str]]:
-    """Fifteen trials, the tenth of which was told times ten."""
-    rng = np.random.default_rng(0)
-    optimizer = Optimizer(SPACE, direction="maximize", seed=0, settings=settings)
-    kinds = []
-    for i in range(15):
-        trial = optimizer.ask()
-        kinds.append(optimizer.info.kind)
-        u, v = trial.params["u"], trial.params["v"]
-        value = float(bowl(np.array([u, v]))) + 0.5 * rng.standard_normal()
-        optimizer.tell(trial, 10 * value if i == 9 else value)
-    return optimizer, kinds
-
-
-def test_one_typo_is_asked_for_again_and_not_believed() -> None:
-    optimizer, kinds = typo()
-    assert kinds.count("confirm") == 1
-    assert kinds[10] == "confirm"
-    answer = optimizer.recommend()
-    low, high = answer.interval
-    assert 45 < low < 50 < high < 55
-    assert optimizer.belief().gap < 5
-    assert [doubt.trial.id for doubt in answer.doubted] == [9]
-    assert 0 < answer.doubted[0].expected < 50
-    assert answer.observed.id != 9
-    told = optimizer.trials[9].value
-    assert f"doubted        trial 9: {told:.5g} is far from the " in str(answer)
-
-
-def test_a_doubt_stands_on_the_page_and_is_no_green_light(tmp_path: Path) -> None:
-    optimizer, _ = typo()
-    page = tmp_path / "page.html"
-    verdict = optimizer.report(page)["verdict"]
-    told = optimizer.trials[9].value
-    assert f"Trial 9: {told:.4g} is far from the" in page.read_text(encoding="utf-8")
-    assert not verdict.startswith("Going on is hardly worth it")
-
-
-def test_without_doubt_it_is_believed() -> None:
-    optimizer, kinds = typo(Settings(doubt=False))
-    assert "confirm" not in kinds
-    assert optimizer.recommend().interval[1] > 60
 
 
 def test_a_confirmation_that_is_under_way_is_not_asked_for_again() -> None:
