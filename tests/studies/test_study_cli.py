@@ -29,7 +29,7 @@ from optpair.studies.lifecycle import BEAT, Watch, forget
 from optpair.studies.objective import Outcome
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_storage, open_study
-from optpair.studies.worker import Stop, beating, look, record
+from optpair.studies.worker import Interrupts, beating, look, record
 from shell_cases import shell
 
 FILE = """
@@ -413,7 +413,7 @@ def test_who_slept_lets_the_others_beat_before_calling_them_dead(
     """After a machine's sleep no beat has changed; those that live beat again at once."""
     study = open_study(load(write(tmp_path)))
     alive, dead = study.ask(), study.ask()
-    watch, stop, said = Watch(1.0), Stop(print), list[str]()
+    watch, stop, said = Watch(1.0), Interrupts(print), list[str]()
     clock = time.monotonic
     with beating(alive, 0.05):
         look(study, watch, stop, said.append)

@@ -25,7 +25,7 @@ from optpair.studies import config, lifecycle
 from optpair.studies.objective import Outcome
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_study
-from optpair.studies.worker import Stop, work
+from optpair.studies.worker import Interrupts, work
 
 ENDLESS = 10**6
 EARLY = 0.1
@@ -233,7 +233,7 @@ def _worker(file: config.StudyFile, evaluations: int, log: Path, blind: bool, re
     def told(number: int, outcome: Outcome) -> None:
         os.write(out, f"{number} {outcome.value!r}\n".encode())
 
-    stop = Stop(print)
+    stop = Interrupts(print)
     with stop.listening():
         study = open_study(file, make_sampler(file))
         ready.set()

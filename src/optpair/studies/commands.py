@@ -26,7 +26,7 @@ from optpair.studies.lifecycle import forget
 from optpair.studies.objective import KEPT
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_study, retry, shown, storage_errors
-from optpair.studies.worker import Say, Stop, suggest, work
+from optpair.studies.worker import Interrupts, Say, suggest, work
 from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> R
     """Evaluate until the study has its evaluations, or until stopped."""
     if file.objective is None:
         raise StudyError(f"{file.path.name} has no [objective]: use ask and tell")
-    stop = Stop(say, parent)
+    stop = Interrupts(say, parent)
     study, finished = None, False
     with stop.listening():
         try:

@@ -9,10 +9,10 @@ import sys
 from contextlib import suppress
 
 from optpair.studies.config import StudyFile
-from optpair.studies.worker import Say, Stop
+from optpair.studies.worker import Interrupts, Say
 
 
-def run(file: StudyFile, workers: int, stop: Stop, say: Say) -> bool:
+def run(file: StudyFile, workers: int, stop: Interrupts, say: Say) -> bool:
     """Start workers and wait for them; whether one of them saw the study finished.
 
     Ctrl-C is passed on, once or twice.

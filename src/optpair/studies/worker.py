@@ -35,7 +35,7 @@ PATIENT = 130
 """Tries to store a value while the storage is away: an hour."""
 
 
-class Stop:
+class Interrupts:
     """Whether to stop: after the first Ctrl-C, when the trial has ended; after the second, now.
 
     SIGTERM means now.
@@ -71,7 +71,9 @@ class Stop:
                 signal.signal(number, handler)
 
 
-def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambda *_: None) -> None:
+def work(
+    file: StudyFile, study: Study, stop: Interrupts, say: Say, told: Told = lambda *_: None
+) -> None:
     """Evaluate trials until the study has its evaluations, or until stopped.
 
     `told` is called with a trial's number and outcome when they are in the storage.
@@ -90,7 +92,7 @@ def work(file: StudyFile, study: Study, stop: Stop, say: Say, told: Told = lambd
             return  # the rest is in people's hands
 
 
-def look(study: Study, watch: Watch, stop: Stop, say: Say) -> list[FrozenTrial]:
+def look(study: Study, watch: Watch, stop: Interrupts, say: Say) -> list[FrozenTrial]:
     """All trials, after the stale ones have been forgotten.
 
     Where this worker has not looked for a while, its machine or the storage may have been at rest,
