@@ -56,6 +56,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "rounding",
         "space",
         "problem",
+        "stop",
     ),
     "trials": ("estimate", "transform", "trial", "data", "notes", "history", "cells", "table"),
     "engine": (
@@ -66,6 +67,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "model",
         "worth",
         "goals",
+        "plate",
         "step",
         "fronts",
         "answers",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from optpair.optimizer import Optimizer
     from optpair.problem.outcomes import Constraint, Objective
     from optpair.problem.space import Categorical, Float, Int, Ordinal, Space
+    from optpair.problem.stop import Stop
     from optpair.search import Result, maximize, minimize
     from optpair.threads import limit_threads
     from optpair.trials.trial import Trial
@@ -40,6 +41,7 @@ __all__ = [
     "Result",
     "Settings",
     "Space",
+    "Stop",
     "Trial",
     "acquisition",
     "gp",
@@ -68,6 +70,7 @@ _HOMES = {
     "Result": "search",
     "Settings": "engine.settings",
     "Space": "problem.space",
+    "Stop": "problem.stop",
     "Trial": "trials.trial",
     "limit_threads": "threads",
     "maximize": "search",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.engine.answers import Answer, Answers, Pairs
+from optpair.engine.answers import Answer, Answers, Pairs, within
 from optpair.engine.worth import SURE
 from optpair.problem.outcomes import Constraint
 from optpair.problem.problem import VALUE, Problem
@@ -192,7 +192,7 @@ class Belief:
 
     `next_gain` is what the best next trial would teach about the pair, in nats. `gap` is how much
     better the optimum is expected to be than the recommendation, and `gap_interval` holds 95 % of
-    that belief.
+    that belief; `gaps` are its samples.
 
     Under constraints `possible` is the probability that any point meets them all, and the samples
     are of the best points that do.
@@ -204,6 +204,7 @@ class Belief:
     gap: float
     gap_interval: tuple[float, float]
     recommendation: Recommendation
+    gaps: Float[np.ndarray, " L"]
     possible: float | None = None
 
     @classmethod
@@ -223,8 +224,16 @@ class Belief:
             gap=pairs.gap,
             gap_interval=pairs.gap_interval,
             recommendation=Recommendation.of(pairs.best, answers, problem, decode, told),
+            gaps=pairs.gaps,
             possible=pairs.possible,
         )
+
+    def chance(self, gap: float) -> float:
+        """The chance that the optimum is better than the recommendation by at most so much.
+
+        Under constraints that is among the samples in which a point meets them; 0 without any.
+        """
+        return within(self.gaps, gap)
 
     def __str__(self) -> str:
         if len(self.values) == 0:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, get_args
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, overload
 
 import numpy as np
 
 from optpair.engine.answers import Answers
 from optpair.engine.model import Model
-from optpair.engine.session import Session, Way
+from optpair.engine.plate import Info
+from optpair.engine.session import Session, Way, check_plate
 from optpair.engine.settings import Settings
-from optpair.engine.step import Info
 from optpair.found import Belief, Prediction, Recommendation
 from optpair.front import Front, FrontBelief, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
@@ -24,6 +24,7 @@ from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
+from optpair.problem.stop import Stop, check_stop
 from optpair.tables import Tables
 from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
@@ -150,38 +151,62 @@ class Optimizer(Tables):
             f"trials: {', '.join(counts)}; seed {self.seed}>"
         )
 
-    def ask(self) -> Trial:
-        """The next trial to run. It is pending until it is told or cancelled."""
-        trial = None
+    @overload
+    def ask(self) -> Trial: ...
+
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """The next trial to run or, of `ask(8)`, a list of eight that are good together: a plate.
+
+        Each is pending until it is told or cancelled. The trials of a plate differ by 1e-3 of a
+        parameter's range or more, unless the space has fewer legal points: under noise, points are
+        then repeated; where values are exact, the list is shorter, with at least one trial.
+
+        Args:
+            n: how many trials; None means one, and not a list.
+
+        Raises:
+            TypeError: if n is not an int.
+            ValueError: if n is below 1 or above 1000.
+        """
+        count = 1 if n is None else check_plate(n)
+        trials: list[Trial] = []
         try:
             with self._lock.now:
-                trial = self._ask()
-            return trial  # noqa: RET504
+                trials = self._ask(count, together=n is not None)
+            return trials[0] if n is None else trials
         except BaseException:  # Ctrl-C on the way out
-            if trial is not None:
-                self._take_back(trial)
+            if trials:
+                self._take_back(trials)
             raise
 
-    def _ask(self) -> Trial:
-        """A trial that somebody gets: one that breaks off, by Ctrl-C too, changes nothing."""
+    def _ask(self, count: int, together: bool) -> list[Trial]:
+        """Trials that somebody gets: an ask that breaks off, by Ctrl-C too, changes nothing."""
         asked, number = self._asked, self._history.next_id
         try:
-            x = self._session.suggest(self._history.data(), asked)
-            self._asked = asked + 1
-            return self._history.add(self.space.decode(x))
+            data = self._history.data()
+            if together:
+                points = self._session.plate(data, asked, count)
+            else:
+                points = self._session.suggest(data, asked)[None]
+            self._asked = asked + len(points)
+            return [self._history.add(self.space.decode(x)) for x in points]
         except BaseException:
             self._history.withdraw(number)
             self._asked = asked
             raise
 
     @_locked
-    def _take_back(self, trial: Trial) -> None:
-        """Undo an ask whose trial nobody got; where others came after it, only cancel that."""
-        if self._history.next_id == trial.id + 1:
-            self._history.withdraw(trial.id)
-            self._asked -= 1
+    def _take_back(self, trials: list[Trial]) -> None:
+        """Undo an ask whose trials nobody got; where others came after them, only cancel these."""
+        if self._history.next_id == trials[-1].id + 1:
+            self._history.withdraw(trials[0].id)
+            self._asked -= len(trials)
         else:
-            self._history.cancel(trial)
+            for trial in trials:
+                self._history.cancel(trial)
 
     @_locked
     def tell(
@@ -290,6 +315,23 @@ class Optimizer(Tables):
         if problem.goal == "front":
             return FrontBelief.of(answers.sets(), answers, problem, self.space.decode, told)
         return Belief.of(answers.belief(), answers, problem, self.space.decode, told)
+
+    @_locked
+    def done(self, stop: Stop) -> bool:
+        """Whether the search is over: hardly anything is left to be won.
+
+        It costs no more than a belief, and next to nothing while the samples of the last ask say
+        that the end is far; `belief().chance(gap)` always looks. A search is never over before the
+        first design is, nor while a value is in doubt, nor under constraints while the
+        recommendation is not likely to meet them.
+
+        Args:
+            stop: how little may be left, and how likely that has to be.
+
+        Raises:
+            ValueError: if there are several objectives.
+        """
+        return self._session.done(self._history.data(), check_stop(stop))
 
     @_locked
     def predict(self, params: Sequence[Mapping[str, Any]]) -> Any:

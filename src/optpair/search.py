@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -21,6 +23,7 @@ from optpair.problem.defaults import LARGEST
 from optpair.problem.outcomes import Direction, meant
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
+from optpair.problem.stop import Stop, check_stop
 from optpair.stderr import Outlet, is_terminal
 from optpair.trials.history import as_number
 from optpair.trials.trial import Trial
@@ -67,6 +70,27 @@ class Result:
         return f"Result(fun={fun}, x={dict(self.x)}, nfev={self.nfev})"
 
 
+class End:
+    """What ends a search before all evaluations are made."""
+
+    def __init__(self, stop: Stop | None, seconds: float | None) -> None:
+        self.stop = None if stop is None else check_stop(stop)
+        self.seconds = math.inf if seconds is None else check_seconds(seconds)
+        self._begin = time.monotonic()
+
+    def won(self, optimizer: Optimizer) -> str:
+        """That hardly anything is left to be won, or nothing."""
+        if self.stop is None or not optimizer.done(self.stop):
+            return ""
+        return f"the search was over: {self.stop}"
+
+    def reason(self, optimizer: Optimizer) -> str:
+        """Why the search is to end now, if it is."""
+        if time.monotonic() - self._begin >= self.seconds:
+            return f"the {self.seconds:g} seconds were over"
+        return self.won(optimizer)
+
+
 def minimize(
     objective: Objective,
     space: Space,
@@ -77,6 +101,8 @@ def minimize(
     progress: bool = True,
     checkpoint: str | Path | None = None,
     catch: Catch = (),
+    stop: Stop | None = None,
+    seconds: float | None = None,
     **options: Any,
 ) -> Result:
     """Minimise a noisy objective over a space in a given number of evaluations.
@@ -94,6 +120,8 @@ def minimize(
         its seed and options hold, and others that are given are refused. While a search runs, a
         second one with its checkpoint is refused.
     catch: exceptions of the objective that mean a failed trial; others stop the search.
+    stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
+    seconds: no trial begins later than so many seconds after the call; the first always does.
     options: passed to `Optimizer` (outcomes, noise, acquisition, hyperparameters, settings);
         `noise=0` where the objective is exact. With `outcomes`, each objective has its own
         direction, and it does not matter which of `minimize` and `maximize` is called.
@@ -110,7 +138,7 @@ def minimize(
     """
     return _search(
         "minimize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,
-        options,
+        End(stop, seconds), options,
     )  # fmt: skip
 
 
@@ -124,12 +152,14 @@ def maximize(
     progress: bool = True,
     checkpoint: str | Path | None = None,
     catch: Catch = (),
+    stop: Stop | None = None,
+    seconds: float | None = None,
     **options: Any,
 ) -> Result:
     """Maximise a noisy objective; see `minimize`."""
     return _search(
         "maximize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,
-        options,
+        End(stop, seconds), options,
     )  # fmt: skip
 
 
@@ -143,6 +173,7 @@ def _search(
     progress: bool,
     checkpoint: str | Path | None,
     catch: Catch,
+    end: End,
     options: Mapping[str, Any],
 ) -> Result:
     _check_objective(objective)
@@ -150,7 +181,7 @@ def _search(
     callbacks, catch = _check_callbacks(callbacks), _check_catch(catch)
     with nullcontext() if checkpoint is None else files.claim(checkpoint):
         optimizer = _start(direction, space, seed, checkpoint, options)
-        return _run(optimizer, objective, evaluations, callbacks, progress, checkpoint, catch)
+        return _run(optimizer, objective, evaluations, callbacks, progress, checkpoint, catch, end)
 
 
 def _run(
@@ -161,18 +192,20 @@ def _run(
     progress: bool,
     checkpoint: str | Path | None,
     catch: Catch,
+    end: End,
 ) -> Result:
     try:
         with _bar(progress, evaluations, _done(optimizer)) as advance:
-            ended, last = False, None
-            while _done(optimizer) < evaluations and not ended:
+            why, last = end.won(optimizer), None
+            while _done(optimizer) < evaluations and not why:
                 trial, caught = _evaluate(optimizer, objective, catch)
                 last = caught or last
                 if checkpoint is not None:
                     optimizer.save(checkpoint)
                 advance(optimizer)
                 ended = _call(callbacks, optimizer, trial)
-        return _result(optimizer, ended, last)
+                why = "a callback ended the search" if ended else end.reason(optimizer)
+        return _result(optimizer, why, last)
     except BaseException as error:
         with suppress(AttributeError):  # an exception may refuse it
             error.optimizer = optimizer  # type: ignore[attr-defined]
@@ -204,6 +237,14 @@ def _check_evaluations(evaluations: object) -> None:
         raise ValueError(f"evaluations must be an int of at least 1, not {evaluations!r}")
 
 
+def check_seconds(seconds: object) -> float:
+    """A finite number of seconds above 0."""
+    number = as_number(seconds, "seconds")
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"seconds must be a finite number above 0, not {seconds!r:.80}")
+    return number
+
+
 def _check_callbacks(callbacks: object) -> list[Callback]:
     listed: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
     if not all(callable(callback) for callback in listed):
@@ -228,7 +269,7 @@ def _call(callbacks: list[Callback], optimizer: Optimizer, trial: Trial) -> bool
     return False
 
 
-def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result:
+def _result(optimizer: Optimizer, why: str, last: Exception | None) -> Result:
     done = _done(optimizer)
     if all(trial.state != "told" for trial in optimizer.trials):
         raise RuntimeError(
@@ -237,7 +278,7 @@ def _result(optimizer: Optimizer, ended: bool, last: Exception | None) -> Result
         ) from last
     best = optimizer.recommend()
     made = "1 evaluation was" if done == 1 else f"{done} evaluations were"
-    message = f"{made} made" + (", then a callback ended the search" * ended)
+    message = f"{made} made" + (f", then {why}" if why else "")
     if isinstance(best, Front):
         point = best.best_for(dict.fromkeys(optimizer.problem.objectives, 1.0))
         return Result(point.params, point.means, best, done, True, message, optimizer)

@@ -8,8 +8,9 @@ import pytest
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.cube import Cube
 from optpair.engine.model import Model, mean_at, restored
+from optpair.engine.plate import Info
 from optpair.engine.settings import Settings
-from optpair.engine.step import Engine, Info
+from optpair.engine.step import Engine
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Known, Marginal
 from optpair.problem.outcomes import Objective

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optpair.engine.plate import Info
 from optpair.engine.session import DESIGN, SUGGEST, Session
 from optpair.engine.settings import Settings
-from optpair.engine.step import Info
 from optpair.gp import Hyperparameters
 from optpair.gp.likelihood import Sample
 from optpair.problem.problem import Problem

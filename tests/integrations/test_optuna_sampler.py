@@ -25,7 +25,8 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
 from optpair import Hyperparameters, Ordinal, Settings, Space
-from optpair.engine.step import Engine, Info
+from optpair.engine.plate import Info
+from optpair.engine.step import Engine
 from optpair.integrations.optuna import NOISE_VAR, JESSampler, attributes
 from optpair.integrations.optuna.space import Domain
 from optpair.trials.data import Data

@@ -183,7 +183,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
         _show({"study": study.name, "recommendation": None, "problem": problem}, json, problem)
         return
     told = found["counts"].get("told", 0)
-    complete = found["ended"] >= study.evaluations
+    complete = found["ended"] >= study.evaluations or found["over"] is not None
     best, text = None, ""
     if complete and told:
         try:
@@ -196,18 +196,26 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
     if complete and not told:
         raise typer.Exit(NOTHING_YET)
     left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
-    if left > 0 and not ran.stopped:
+    if left > 0 and not ran.stopped and not complete:
         _fail("the workers ended before all evaluations were made; run this again")
 
 
 @app.command()
-def ask(file: File, json: Json = False) -> None:
-    """Suggest a trial for you to run; tell what it gave by its number."""
+def ask(
+    file: File,
+    n: Annotated[
+        int | None,
+        typer.Option("--n", min=1, max=1000, help="A plate: so many that are good together."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Suggest a trial for you to run, or --n of them; tell what it gave by its number."""
     with _study(file) as study:
         from optpair.studies import commands
 
-        found = commands.ask(study)
-        _show(found, json, f"trial {found['trial']}: {_listed(found['params'])}")
+        found = commands.ask(study, n or 1)
+        text = "\n".join(f"trial {row['trial']}: {_listed(row['params'])}" for row in found)
+        _show(found[0] if n is None else found, json, text)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # VALUE may be -0.5
@@ -307,6 +315,8 @@ def _status(found: dict[str, Any], observed: bool = True) -> str:
         f"study {found['study']} in {found['storage']}, {found['direction']}",
         f"{found['ended']} of {found['evaluations']} evaluations; trials: {counts}",
     ]
+    if found["over"]:
+        lines.append(f"over: {found['over']}")
     best = found["best_observed"]
     if best is not None and observed:  # a recommendation has it too
         lines.append(

@@ -16,9 +16,12 @@ from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
 from optpair.engine.fronts import LARGEST, Front, Fronts, Sets
 from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at
-from optpair.engine.step import PATHS, SEARCH, Engine, Info
+from optpair.engine.plate import Info, Sampled
+from optpair.engine.step import PATHS, SEARCH, Engine
 from optpair.engine.worth import SURE, Feasibility, rank, unwanted
+from optpair.optima.base import Optima
 from optpair.problem.defaults import ACQUISITION
+from optpair.problem.stop import Stop
 from optpair.shapes import Bool, Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
@@ -59,6 +62,7 @@ class Pairs(NamedTuple):
     next_gain: float
     gap: float
     gap_interval: tuple[float, float]
+    gaps: Float[np.ndarray, " L"]
     possible: float | None = None
     """The share of paths in which a point is feasible; None without constraints. Pairs are of
     those alone."""
@@ -242,20 +246,45 @@ class Answers:
     def belief(self) -> Pairs:
         """Optimal pairs, and what is still unknown about the optimum."""
         engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
-        sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
+        sampled = self._sampled()
         _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
-        assert sampled.paths is not None
-        objective, best, column = model.objective, self.recommend(), self.column
-        there = sampled.optima.mask[:, :, 0].reshape(-1)
-        f = objective.restore(sampled.optima.f[:, :, 0, column].reshape(-1))
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
+        there, (f, here) = _feasible(sampled.optima), self._ends(sampled)
+        left, gaps = still_to_win(f, here), left_to_win(f, here)
+        possible = float(np.mean(there)) if model.wanted.constraints else None
+        return Pairs(self.recommend(), x[there], f, max(gain, 0.0), *left, gaps, possible)
+
+    def _sampled(self) -> Sampled:
+        entry, stream = REGISTRY[ACQUISITION], self.stream.child(PATHS)
+        return self.engine.sample(stream, self.model, self.data, Info(), entry)
+
+    def _ends(self, sampled: Sampled) -> tuple[Float[np.ndarray, " L"], Float[np.ndarray, " L"]]:
+        """Each path's f*, and its value at the recommendation, where a point is feasible."""
+        assert sampled.optima is not None
+        assert sampled.paths is not None
+        objective, best, column = self.model.objective, self.recommend(), self.column
+        there = _feasible(sampled.optima)
+        f = objective.restore(sampled.optima.f[:, :, 0, column].reshape(-1))
         here = np.full(f.shape, best.worth.mean)
         if not best.observed:
             here = objective.restore(sampled.paths[column].at(best.x[None]).reshape(-1))
-        left = still_to_win(f[there], here[there])
-        possible = float(np.mean(there)) if model.wanted.constraints else None
-        return Pairs(best, x[there], f[there], max(gain, 0.0), *left, possible)
+        return f[there], here[there]
+
+    @engine_work
+    def over(self, stop: Stop) -> bool:
+        """Whether hardly anything is left to be won; never while the design or a doubt is left.
+
+        Under constraints nothing is won before the recommendation is likely to meet them. It costs
+        less than a belief, whose paths it looks at.
+        """
+        if self.data.told <= self.engine.initial or self.data.doubted.any():
+            return False
+        chance = self.recommend().chance
+        if chance is not None and chance < SURE:
+            return False
+        gaps = left_to_win(*self._ends(self._sampled()))
+        return within(gaps, stop.gap) >= stop.chance
 
     @engine_work
     def predict(self, X: Float[np.ndarray, "q D"]) -> Estimate:
@@ -318,6 +347,23 @@ class Answers:
         )
 
 
+def _feasible(optima: Optima) -> Bool[np.ndarray, " L"]:
+    """Which paths have a feasible point."""
+    return optima.mask[:, :, 0].reshape(-1)
+
+
+def within(gaps: Float[np.ndarray, " L"], gap: float) -> float:
+    """The share of paths that have at most so much left to win; 0 without paths."""
+    return float(np.mean(gaps <= gap)) if len(gaps) else 0.0
+
+
+def left_to_win(
+    f: Float[np.ndarray, " L"], here: Float[np.ndarray, " L"]
+) -> Float[np.ndarray, " L"]:
+    """The gap of each path."""
+    return np.asarray(2 * np.clip(f / 2 - here / 2, 0.0, LARGEST / 2))  # which cannot overflow
+
+
 def still_to_win(
     f: Float[np.ndarray, " L"], here: Float[np.ndarray, " L"]
 ) -> tuple[float, tuple[float, float]]:
@@ -328,7 +374,7 @@ def still_to_win(
     """
     if len(f) == 0:
         return 0.0, (0.0, 0.0)
-    halves = np.clip(f / 2 - here / 2, 0.0, LARGEST / 2)  # which cannot overflow
+    halves = left_to_win(f, here) / 2
     low, high = np.quantile(halves, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     mean = float(np.mean(halves))
     return 2 * mean, (2 * float(low), 2 * max(float(high), mean))

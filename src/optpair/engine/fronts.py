@@ -16,7 +16,8 @@ from optpair.cube.climb import PRECISE, climb
 from optpair.engine import goals
 from optpair.engine.hypervolume import hypervolume
 from optpair.engine.model import CONFIDENCE, Model
-from optpair.engine.step import PATHS, SEARCH, Engine, Info
+from optpair.engine.plate import Info
+from optpair.engine.step import PATHS, SEARCH, Engine
 from optpair.engine.worth import (
     SURE,
     Feasibility,

@@ -5,22 +5,24 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from optpair.acquisition.registry import CONTROLS, Control, Entry, check_goal, entry_of
-from optpair.cube.cube import Cube
+from optpair.cube.cube import Cube, among
 from optpair.cube.region import Region
 from optpair.engine.answers import Answers
 from optpair.engine.model import Memory, OutcomeMemory
+from optpair.engine.plate import REPEATED, Info, Shared, ended_alike
 from optpair.engine.settings import Settings
-from optpair.engine.step import HYPER, WIDER, Engine, Info
+from optpair.engine.step import HYPER, WIDER, Engine
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
+from optpair.problem.stop import Stop
 from optpair.shapes import Bool, Float
 from optpair.streams import Stream, check_seed
 from optpair.threads import engine_work
@@ -29,8 +31,19 @@ from optpair.trials.transform import Scaling
 
 DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
 
+LARGEST_PLATE = 1000
+SPARSE, RARE = 1.25, 1.5  # times as many told trials at the next look, where nothing says sooner
+
 Way = Literal["marginal", "map"]
 """How hyperparameters are found, by name."""
+
+
+class Look(NamedTuple):
+    """Whether a search was over when somebody looked, and what there was to be seen."""
+
+    stop: Stop
+    data: Data
+    over: bool
 
 
 class Session:
@@ -61,18 +74,56 @@ class Session:
         )
         self.memory: Memory = {}
         self.info = Info()
+        self._shared = Shared()
+        self._look: Look | None = None
 
     def stream(self, purpose: int, count: int) -> Stream:
         """Random numbers for the count-th use of a purpose: DESIGN, SUGGEST or ANSWER."""
         return Stream.of(self.seed).child(purpose, count)
 
     @engine_work
-    def suggest(self, data: Data, number: int) -> Float[np.ndarray, " D"]:
-        """The point of suggestion `number`; what was learnt on the way is remembered."""
+    def suggest(self, data: Data, number: int, *, share: bool = False) -> Float[np.ndarray, " D"]:
+        """The point of suggestion `number`; what was learnt on the way is remembered.
+
+        With `share` it is one of a plate together with the suggestion before it, where nothing but
+        pending points has come since.
+        """
         stream, design = self.stream(SUGGEST, number), self.stream(DESIGN, 0)
-        x, memory, info = self.engine.suggest(stream, self.memory, data, number, design)
-        self.memory, self.info = memory, info
+        shared, self._shared = self._shared, Shared()  # an ask that breaks off leaves none behind
+        shared = replace(shared, info=Info()) if share and shared.serves(data) else Shared()
+        x, memory, info = self.engine.suggest(stream, self.memory, data, number, design, shared)
+        self._remember(memory, info)
+        if share:
+            self._shared = shared
         return x
+
+    def _remember(self, memory: Memory, info: Info) -> None:
+        """An ask that samples no optima says nothing new of how near the end is."""
+        if info.gaps is None:
+            info.gaps = self.info.gaps
+        self.memory, self.info = memory, info
+
+    @engine_work
+    def plate(self, data: Data, number: int, count: int) -> Float[np.ndarray, "k D"]:
+        """Points that are good together, of `count` suggestions from `number` on.
+
+        The model, the paths and their optima are made once; each point is pending for those after
+        it. Where values are exact and no other legal point is left, there are fewer, at least one.
+        """
+        design, shared, memory = self.stream(DESIGN, 0), Shared(), self.memory
+        exact = data.exact or all(o.noise_var == 0 for o in self.problem.outcomes.values())
+        exact &= isinstance(self.engine.acquisition, Entry)  # controls repeat what they like
+        points: list[Float[np.ndarray, " D"]] = []
+        for i in range(number, number + count):
+            x, memory, _ = self.engine.suggest(
+                self.stream(SUGGEST, i), memory, data, i, design, shared
+            )
+            if points and exact and among(x, data.settled, REPEATED):
+                break
+            points.append(x)
+            data = data.awaiting(x)
+        self._remember(memory, shared.info)
+        return np.array(points)
 
     @engine_work
     def answers(self, data: Data) -> Answers:
@@ -81,6 +132,29 @@ class Session:
         memory = self.engine.update(stream.child(HYPER), self.memory, data, Info())
         model = self.engine.condition(memory, data, Info(), wider=stream.child(WIDER))
         return Answers(self.engine, stream, memory, model, data)
+
+    def done(self, data: Data, stop: Stop) -> bool:
+        """Whether a search is over; see `Stop`.
+
+        Looking costs more than an ask, and is spared while the optima that the last ask has sampled
+        say that the end is far: unless half of the chance is there for the best tried point, only
+        every time that there are half as many trials again. Where asks sample no optima, every time
+        that there are a quarter more.
+        """
+        check_one_objective(self.problem)
+        last, gaps = self._look, self.info.gaps
+        if data.told <= self.engine.initial:
+            return False
+        if last is not None and last.stop == stop:
+            if ended_alike(last.data, data):
+                return last.over
+            near = gaps is not None and np.mean(gaps <= stop.gap) >= stop.chance / 2
+            later = (SPARSE if gaps is None else RARE) * last.data.told
+            if last.data.told < data.told < later and not near:
+                return False
+        look = Look(stop, data, self.answers(data).over(stop))
+        self._look = look
+        return look.over
 
     def forget(self) -> None:
         """Start the chains anew: a value that they followed was wrong."""
@@ -128,6 +202,26 @@ def region_of(space: Space) -> Region:
     region = replace(whole, rows=space.rows if limits.linear else None, allowed=function)
     region.check()
     return region
+
+
+def check_one_objective(problem: Problem) -> None:
+    """Whether anybody can say that hardly anything is left to be won: of a front nobody can."""
+    if problem.goal == "front":
+        raise ValueError(
+            f"stop needs one objective, and there are {', '.join(map(repr, problem.objectives))}: "
+            "make all but one a Constraint, or leave stop out and end the search by its "
+            "evaluations, by seconds, or by what belief().hypervolume_gap says"
+        )
+
+
+def check_plate(n: object) -> int:
+    """How many trials a plate has, as a plain int."""
+    accepted = f"an int from 1 to {LARGEST_PLATE}, or left out for one trial that is not in a list"
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise TypeError(f"n must be {accepted}, not {n!r:.80}")
+    if not 1 <= n <= LARGEST_PLATE:
+        raise ValueError(f"n must be {accepted}, not {n!r:.80}")
+    return int(n)
 
 
 def check_settings(given: object) -> Settings:

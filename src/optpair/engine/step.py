@@ -7,11 +7,8 @@ good an answer.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,11 +23,22 @@ from optpair.cube.region import Region
 from optpair.engine import budget, goals
 from optpair.engine.doubt import doubted
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
+from optpair.engine.plate import (
+    REPEATED,
+    SAME_OPTIMUM,
+    Info,
+    Sampled,
+    Shared,
+    fantasised,
+    gaps_of,
+    promising,
+    taken,
+)
 from optpair.engine.settings import Settings
 from optpair.engine.worth import Feasibility, compromise, plain, rank, under_constraints
 from optpair.gp import paths as gp_paths
 from optpair.gp.hyperparameters import Hyperparameters
-from optpair.gp.inference import Inference, Mixing
+from optpair.gp.inference import Inference
 from optpair.gp.likelihood import Sample
 from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior, check_factor, fit
@@ -45,36 +53,8 @@ from optpair.trials.transform import MOST_NOISE, Scaling
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
 EXPLOIT = 0.1
-REPEATED = 1e-5  # of the cube: so close to an exact value, or closer, another one teaches nothing
-SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
 LIKELY = 64  # screened points whose chance of being feasible is looked at
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
-
-
-@dataclass
-class Info:
-    """How a step was made: what it was for, how it went, and where the time was spent."""
-
-    kind: Literal["design", "confirm", "exploit", "acquire"] = "design"
-    value: float | None = None  # of the acquisition function (in nats for JES)
-    mixing: Mixing | None = None
-    jitter: float = 0.0  # the largest relative jitter that a factorisation needed
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time one stage."""
-        begin = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
-
-
-class Sampled(NamedTuple):
-    """Posteriors with pending points in them, and the paths and optima that were drawn."""
-
-    posteriors: tuple[Posterior, ...]
-    paths: tuple[Paths, ...] | None = None
-    optima: Optima | None = None
 
 
 @dataclass(frozen=True)
@@ -120,35 +100,77 @@ class Engine:
         return budget.climb_steps(self.settings, self.cube.dimensions)
 
     def suggest(
-        self, stream: Stream, memory: Memory, data: Data, asked: int, design: Stream
+        self,
+        stream: Stream,
+        memory: Memory,
+        data: Data,
+        asked: int,
+        design: Stream,
+        shared: Shared | None = None,
     ) -> tuple[Float[np.ndarray, " D"], Memory, Info]:
-        """The next point to evaluate; `asked` counts the suggestions made before."""
-        info = Info()
+        """The next point to evaluate; `asked` counts the suggestions made before.
+
+        `shared` is what the suggestions before it in a plate have made, whose points are pending.
+        """
+        shared = shared or Shared()
+        x, memory = self._suggested(stream, memory, data, asked, design, shared)
+        shared.data, shared.kinds = data, shared.kinds | {shared.info.kind}
+        shared.points.append(x)
+        return x, memory, shared.info
+
+    def _suggested(
+        self,
+        stream: Stream,
+        memory: Memory,
+        data: Data,
+        asked: int,
+        design: Stream,
+        shared: Shared,
+    ) -> tuple[Float[np.ndarray, " D"], Memory]:
+        info = shared.info
         if not isinstance(self.acquisition, Entry):
-            return self.acquisition(design, self.region, asked), memory, info
+            return self.acquisition(design, self.region, asked), memory
         if data.told < self.initial:
-            return self.design(design, data, asked), memory, info
+            return self.design(design, data, asked, shared), memory
         data = self.judge(data, info)
-        again = self._unconfirmed(data)
+        again = None if "confirm" in shared.kinds else self._unconfirmed(data)
         if again is not None:
             info.kind = "confirm"
-            return again, memory, info
+            return again, memory
         exploit = stream.child(COIN).draw().uniform() < self.exploit
         memory = self.update(stream.child(HYPER), memory, data, info)
-        model = self.condition(memory, data, info)
-        if exploit:
+        if shared.model is None:
+            shared.model = self.condition(memory, data, info)
+        model = shared.model
+        if exploit and "exploit" not in shared.kinds:
             with info.stage("maximise"):
                 x = self.best(stream.child(SEARCH), model, data)
             if not (among(x, data.pending, SAME_OPTIMUM) or among(x, _known(data), REPEATED)):
                 info.kind = "exploit"
-                return x, memory, info
+                return x, memory
         info.kind = "acquire"
-        sampled = self.sample(stream.child(PATHS), model, data, info, self.acquisition)
+        sampled = self._sampled(stream.child(PATHS), data, shared, self.acquisition)
         with info.stage("maximise"):
             x, info.value = self.choose(
-                stream.child(SEARCH), sampled, model, data, self.acquisition
+                stream.child(SEARCH), sampled, model, data, self.acquisition, shared
             )
-        return x, memory, info
+        return x, memory
+
+    def _sampled(self, stream: Stream, data: Data, shared: Shared, entry: Entry) -> Sampled:
+        """Drawn by the first of a plate; what is pending since is added for the others."""
+        info, model, sampled = shared.info, shared.model, shared.sampled
+        assert model is not None
+        if sampled is None or sampled.paths is None:
+            sampled = self.sample(stream, model, data, info, entry)
+            info.gaps = gaps_of(self.region, model, sampled, data)
+        else:
+            since = data.pending[shared.pending :]
+            with info.stage("pending"):
+                sampled = sampled._replace(
+                    posteriors=fantasised(stream, sampled.posteriors, sampled.paths, since)
+                )
+        shared.sampled, shared.pending = sampled, len(data.pending)
+        return sampled
 
     def judge(self, data: Data, info: Info) -> Data:
         """The data with the values marked that are more likely slips."""
@@ -283,12 +305,7 @@ class Engine:
             if "optima" in entry.needs:
                 optima = self._optima(stream.child(1), paths, model, data)
         with info.stage("pending"):
-            posteriors = tuple(
-                _fantasised(stream.child(2, column), posterior, path, data.pending)
-                for column, (posterior, path) in enumerate(
-                    zip(model.posteriors, paths, strict=True)
-                )
-            )
+            posteriors = fantasised(stream, model.posteriors, paths, data.pending)
         return Sampled(posteriors, paths, optima)
 
     def _paths(self, stream: Stream, posterior: Posterior) -> Paths:
@@ -306,13 +323,21 @@ class Engine:
         return goals.goal(model.wanted).optima(paths, self.region, screening, anchors, self.steps)
 
     def choose(
-        self, stream: Stream, sampled: Sampled, model: Model, data: Data, entry: Entry
+        self,
+        stream: Stream,
+        sampled: Sampled,
+        model: Model,
+        data: Data,
+        entry: Entry,
+        shared: Shared | None = None,
     ) -> tuple[Float[np.ndarray, " D"], float]:
         """Build an acquisition function and maximise it; no exact value is asked for again.
 
-        Where the maximum is at one of those, the best point that was screened and is not known
-        takes its place, if there is one.
+        Nor is a point of the same plate. Where the maximum is at one of those, the best
+        point that was screened and is none of them takes its place, or one that fills the space,
+        if there is one.
         """
+        shared = shared or Shared()
         (posteriors, paths, optima), region = sampled, self.region
         paths = paths if "paths" in entry.needs else None
         anchors = goals.best_data(self.region, model.wanted, posteriors, data)
@@ -333,14 +358,20 @@ class Engine:
         if optima is not None:
             stars = optima.points
             points = np.concatenate([stars, points])
-        values = acquisition.screened
+        values, starts, known = acquisition.screened, self.settings.starts, _known(data)
         if values is None:
+            if optima is not None and shared.promising is not None:
+                points = shared.promising
             values = acquisition.rough.screen(points)
-        starts, known = self.settings.starts, _known(data)
+            if optima is not None and shared.promising is None:
+                shared.promising = promising(points, values, starts)
         x, value = maximise(acquisition, region, points, values, starts=starts, steps=self.steps)
-        if among(x, known, REPEATED):
+        own = np.array(shared.points).reshape(-1, len(x))
+        if taken(x, known, own):
             ranked = points[np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")]
-            other = next((point for point in ranked if not among(point, known, REPEATED)), x)
+            if len(own):
+                ranked = np.concatenate([ranked, self._filling(stream.child(3), DESIGN_POINTS)])
+            other = next((point for point in ranked if not taken(point, known, own)), x)
             x, value = other, float(acquisition.values(other[None])[0])
         return x, value
 
@@ -397,7 +428,13 @@ class Engine:
                     return data.X[row]
         return None
 
-    def design(self, stream: Stream, data: Data, asked: int) -> Float[np.ndarray, " D"]:
+    def design(
+        self,
+        stream: Stream,
+        data: Data,
+        asked: int,
+        shared: Shared | None = None,
+    ) -> Float[np.ndarray, " D"]:
         """The next space-filling point; after failures, the safest of a few that are its own.
 
         No two numbers near each other choose from the same few, and none of these is a point of
@@ -405,7 +442,8 @@ class Engine:
         """
         if len(data.failed) == 0:
             points = np.roll(self._filling(stream, DESIGN_POINTS), -asked, axis=0)
-            known = _known(data)
+            known = np.array([*_known(data), *([] if shared is None else shared.points)])
+            known = known.reshape(-1, self.cube.dimensions)
             return next((x for x in points if not among(x, known)), points[0])
         order, own = self._own_points(stream, asked)
         seen = np.concatenate([data.X, data.pending, data.failed])
@@ -450,27 +488,9 @@ class Engine:
         return self._standardised(thinned(measured, self.settings.most_rows), scaling)
 
 
-def _fantasised(
-    stream: Stream, posterior: Posterior, paths: Paths, pending: Float[np.ndarray, "p D"]
-) -> Posterior:
-    """Conditioned on the pending points, each path supplying its own noisy value there."""
-    if len(pending) == 0:
-        return posterior
-    M, P = paths.shape
-    noise = np.sqrt(posterior.noise)[:, None]
-    white = stream.draw().standard_normal((len(pending), M, P))
-    values = paths.at(pending)
-    grown = posterior.with_fantasies(P)
-    for i, x in enumerate(pending):
-        grown = grown.append(x, values[:, :, i] + noise * white[i])
-    return grown
-
-
 def _known(data: Data) -> Float[np.ndarray, "k D"]:
     """The points whose exact values are known or on their way; none where values are noisy."""
-    told = data.X[~np.isnan(data.Y).any(1)]
-    rows = np.concatenate([told, data.pending])
-    return rows if data.exact else rows[:0]
+    return data.settled if data.exact else data.settled[:0]
 
 
 def _unseen(

@@ -26,7 +26,7 @@ from optpair.studies.lifecycle import forget
 from optpair.studies.objective import KEPT
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_study, retry, shown, storage_errors
-from optpair.studies.worker import Interrupts, Say, suggest, work
+from optpair.studies.worker import Interrupts, Say, is_over, suggest, work
 from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
 
     `study` is the one that `run` has opened, here and in `recommend`.
     """
-    found = _trials(study or open_study(file, make=False))
+    study = study or open_study(file, make=False)
+    found = _trials(study)
     counts = lifecycle.count(found)
     told = [trial for trial in found if lifecycle.state(trial) == "told"]
     sign = -1.0 if file.direction == "minimize" else 1.0
@@ -95,6 +96,7 @@ def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
         "direction": file.direction,
         "evaluations": file.evaluations,
         "ended": lifecycle.ended(counts),
+        "over": str(file.stop) if is_over(file, study) else None,
         "counts": dict(counts),
         "best_observed": best and lifecycle.row(best),
         "failures": [_failure(trial) for trial in failed[-LAST:]],
@@ -106,9 +108,22 @@ def _failure(trial: FrozenTrial) -> dict[str, Any]:
     return {"trial": trial.number, "reason": lifecycle.reason(trial.user_attrs.get(OUTPUT))}
 
 
-def ask(file: StudyFile) -> dict[str, Any]:
-    """A trial for people to run. It stays out until it is told or cancelled."""
+def ask(file: StudyFile, n: int = 1) -> list[dict[str, Any]]:
+    """Trials for people to run, good together. Each stays out until it is told or cancelled."""
     study = open_study(file, make_sampler(file))
+    asked: list[dict[str, Any]] = []
+    try:
+        while len(asked) < n:
+            asked.append(_ask(file, study))
+    except BaseException:
+        for row in asked:  # nobody gets them
+            with suppress(OptunaError, *storage_errors()):
+                forget(study, study.get_trials(deepcopy=False)[row["trial"]], "cancelled")
+        raise
+    return asked
+
+
+def _ask(file: StudyFile, study: Study) -> dict[str, Any]:
     trial = retry(study.ask)
     try:
         retry(lambda: trial.set_user_attr(BY_HAND, f"{os.environ.get('USER', '')}"))

@@ -24,6 +24,7 @@ from optuna.distributions import (
 from optpair.problem.defaults import ACQUISITION, WHOLE
 from optpair.problem.outcomes import MOST_NOISE
 from optpair.problem.parameters.floats import MOST_DIGITS, Float
+from optpair.problem.stop import CHANCE, GAP, Stop
 
 SQLITE = "sqlite:///"
 LONGEST = 500  # characters of a name: storages keep 512
@@ -76,6 +77,7 @@ class StudyFile:
     """Limits on the space."""
     ordinals: tuple[str, ...] = ()
     """The parameters whose categories are numbers in order."""
+    stop: Stop | None = None
 
     @property
     def folder(self) -> Path:
@@ -176,6 +178,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
     space = _space(_Table("[space]", top.take("space", "a table", _is_table, {})), document)
     objective = top.take("objective", "a table", _is_table)
     settings = top.take("settings", "a table", _is_table, {})
+    stop = top.take("stop", "a table", _is_table)
     top.end()
     found = StudyFile(
         path=path,
@@ -195,6 +198,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         space=space,
         ordinals=tuple(name for name in space if "ordinal" in document["space"][name]),
         where=tuple(study.take("where", "limits, like ['a + b <= 1']", _is_arguments, ())),
+        stop=None if stop is None else _stop(stop),
     )  # fmt: skip
     study.end()
     _check_limits(found)
@@ -281,6 +285,21 @@ def _float(
         Float(low, high, step=step, digits=digits)
         step = float(f"1e-{digits}")
     return FloatDistribution(low, high, log=log, step=step)
+
+
+def _stop(content: object) -> Stop:
+    table = _Table("[stop]", content)
+    gap, chance = (
+        table.take(key, accepted, lambda v: _is_finite(v) and not isinstance(v, bool))
+        for key, accepted in (("gap", GAP), ("chance", CHANCE))
+    )
+    table.end()
+    if gap is None:
+        raise StudyError(f"[stop] needs gap, {GAP}")
+    try:
+        return Stop(gap) if chance is None else Stop(gap, chance)
+    except ValueError as error:
+        raise StudyError(f"[stop] {error}") from error
 
 
 def _objective(content: object, space: Mapping[str, object]) -> Command | Function:

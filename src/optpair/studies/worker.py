@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from types import FrameType
 from typing import Any
 
@@ -30,6 +31,9 @@ from optpair.studies.storage import first_line, retry, storage_errors
 
 Say = Callable[[str], None]
 Told = Callable[[int, Outcome], None]
+
+OVER = "optpair:over"
+"""The attribute of a study that [stop] has ended: what it said."""
 
 PATIENT = 130
 """Tries to store a value while the storage is away: an hour."""
@@ -82,7 +86,7 @@ def work(
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     while not stop:
         counts = lifecycle.count(look(study, watch, stop, say))
-        if lifecycle.ended(counts) >= file.evaluations:
+        if lifecycle.ended(counts) >= file.evaluations or _over(file, study, say):
             return
         if lifecycle.ended(counts) + lifecycle.out(counts) < file.evaluations:
             _one(file, study, evaluate, say, told)
@@ -90,6 +94,26 @@ def work(
             stop.wait(pause)  # they may yet die
         else:
             return  # the rest is in people's hands
+
+
+def is_over(file: StudyFile, study: Study) -> bool:
+    """Whether a worker has found that [stop] ends the study; it holds while the file says it."""
+    if file.stop is None:
+        return False
+    return retry(lambda: study.user_attrs).get(OVER) == asdict(file.stop)
+
+
+def _over(file: StudyFile, study: Study, say: Say) -> bool:
+    """Whether [stop] ends the study; where this worker finds that, all others are told."""
+    stop = file.stop
+    if stop is None or is_over(file, study):
+        return stop is not None
+    done = getattr(study.sampler, "done", None)
+    if done is None or not retry(lambda: done(study, stop)):
+        return False
+    retry(lambda: study.set_user_attr(OVER, asdict(stop)))
+    say(f"the study is over: {stop}")
+    return True
 
 
 def look(study: Study, watch: Watch, stop: Interrupts, say: Say) -> list[FrozenTrial]:

@@ -136,6 +136,15 @@ class Data:
         """Whether the values of every outcome are exact."""
         return all(self.outcome(column).exact for column in range(self.outcomes))
 
+    @property
+    def settled(self) -> Float[np.ndarray, "k D"]:
+        """The points at which every outcome is known or on its way."""
+        return np.concatenate([self.X[~np.isnan(self.Y).any(1)], self.pending])
+
+    def awaiting(self, x: Float[np.ndarray, " D"]) -> Data:
+        """The same, with one more pending point."""
+        return replace(self, pending=np.concatenate([self.pending, x[None]]))
+
     def first(self, count: int) -> Data:
         """After the first `count` told trials, with nothing pending or failed."""
         rows = int(np.searchsorted(self.trial, count))

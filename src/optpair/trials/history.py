@@ -225,8 +225,9 @@ class History:
         del self._entries[self.pending(trial).id]
 
     def withdraw(self, trial_id: int) -> None:
-        """Forget the newest trial as if it had never been, id and all, if it is there."""
-        self._entries.pop(trial_id, None)
+        """Forget a trial, and those after it, as if they had never been, ids and all."""
+        for newer in [known for known in self._entries if known >= trial_id]:
+            del self._entries[newer]
         self._next = trial_id
 
     def pending(self, trial: Trial | int) -> Trial:

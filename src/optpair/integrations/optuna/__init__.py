@@ -1,5 +1,6 @@
 """Optuna: `optuna.create_study(sampler=JESSampler(seed=0))`."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -13,14 +14,15 @@ from optpair.integrations.optuna.attributes import NOISE_VAR
 
 if TYPE_CHECKING:
     from optpair.integrations.optuna.sampler import JESSampler
+    from optpair.integrations.optuna.stopping import StopCallback
 
-__all__ = ["NOISE_VAR", "JESSampler"]
+__all__ = ["NOISE_VAR", "JESSampler", "StopCallback"]
+
+_HOMES = {"JESSampler": "sampler", "StopCallback": "stopping"}
 
 
 def __getattr__(name: str) -> Any:
     """The sampler, imported on first use: commands that only read a study do without it."""
-    if name != "JESSampler":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from optpair.integrations.optuna.sampler import JESSampler
-
-    return JESSampler
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -48,6 +48,7 @@ from optpair.problem.limits import Limits, Where
 from optpair.problem.outcomes import Direction, Objective
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Float, Space
+from optpair.problem.stop import Stop, check_stop
 from optpair.streams import check_seed
 from optpair.trials.data import Data
 from optpair.trials.history import check_noise_var
@@ -263,7 +264,8 @@ class JESSampler(BaseSampler):
             return {}
         with self._lock:
             model = self._read(study, search_space)
-            x = model.session.suggest(model.data(study, but=trial.number), trial.number)
+            seen = model.data(study, but=trial.number)
+            x = model.session.suggest(seen, trial.number, share=True)
             params = model.domain.decode(x)
             publish(study, trial, params, search_space)
             return params
@@ -320,6 +322,17 @@ class JESSampler(BaseSampler):
             found = Belief.of(pairs, answers, model.problem, decode, told)
             named = replace(found.recommendation, left_out=self._left_out(study))
             return replace(found, recommendation=named)
+
+    def done(self, study: Study, stop: Stop) -> bool:
+        """Whether a study is over: hardly anything is left to be won; see `Optimizer.done`."""
+        check_stop(stop)
+        with self._lock:
+            self._check(study)
+            modelled = Domain(self._distributions(study)).distributions
+            if not modelled:
+                return False
+            model = self._read(study, modelled)
+            return model.session.done(model.data(study), stop)
 
     def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.

@@ -1,0 +1,151 @@
+"""Plates: what the suggestions of one plate share, and how each of them was made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from optpair.cube.cube import among
+from optpair.cube.region import Region
+from optpair.engine import goals
+from optpair.engine.model import Model
+from optpair.gp.inference import Mixing
+from optpair.gp.paths import Paths
+from optpair.gp.posterior import Posterior
+from optpair.optima.base import Optima
+from optpair.shapes import Float
+from optpair.streams import Stream
+from optpair.trials.data import Data
+
+FEWER = 4  # one screened point in so many is screened again for the others of a plate
+REPEATED = 1e-5  # of the cube: so close to an exact value, or closer, another one teaches nothing
+SAME_OPTIMUM = 1e-3  # of the cube: two climbs of the same function end so close, or closer
+
+
+@dataclass
+class Info:
+    """How a step was made: what it was for, how it went, and where the time was spent."""
+
+    kind: Literal["design", "confirm", "exploit", "acquire"] = "design"
+    value: float | None = None  # of the acquisition function (in nats for JES)
+    mixing: Mixing | None = None
+    jitter: float = 0.0  # the largest relative jitter that a factorisation needed
+    gaps: Float[np.ndarray, " L"] | None = None
+    """How far each path's optimum is above the best tried point, in raw units, when optima were
+    last sampled; infinite where no point of a path is feasible."""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time one stage."""
+        begin = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+
+class Sampled(NamedTuple):
+    """Posteriors with pending points in them, and the paths and optima that were drawn."""
+
+    posteriors: tuple[Posterior, ...]
+    paths: tuple[Paths, ...] | None = None
+    optima: Optima | None = None
+
+
+@dataclass
+class Shared:
+    """What the suggestions of one plate share: the model, the paths and their optima."""
+
+    data: Data | None = None  # that the last of them has seen
+    model: Model | None = None
+    sampled: Sampled | None = None
+    pending: int = 0  # points whose fantasies the posteriors have
+    points: list[Float[np.ndarray, " D"]] = field(default_factory=list)  # of the plate so far
+    promising: Float[np.ndarray, "N D"] | None = None  # the best that the first has screened
+    kinds: set[str] = field(default_factory=set)
+    info: Info = field(default_factory=Info)
+
+    def serves(self, data: Data) -> bool:
+        """Whether nothing but pending points has come since, those of the plate among them."""
+        before = self.data
+        if before is None or len(data.pending) < len(before.pending):
+            return False
+        out = data.pending[: len(before.pending)]
+        return ended_alike(before, data) and np.array_equal(before.pending, out)
+
+
+def ended_alike(one: Data, other: Data) -> bool:
+    """Whether the same trials have ended, in the same ways."""
+    names = ("X", "Y", "noise_var", "failed", "trial")
+    parts = ((getattr(one, name), getattr(other, name)) for name in names)
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in parts)
+
+
+def gaps_of(
+    region: Region, model: Model, sampled: Sampled, data: Data
+) -> Float[np.ndarray, " L"] | None:
+    """What each path has left to win at the best tried point, where optima were drawn.
+
+    That is infinite where no point of a path is feasible; there is no such number for a front.
+    """
+    optima, paths, wanted = sampled.optima, sampled.paths, model.wanted
+    if optima is None or paths is None or wanted.goal == "front":
+        return None
+    (column,), objective = wanted.objectives, model.objective
+    tried = goals.best_data(region, wanted, model.posteriors, data)[:1]
+    here = objective.restore(paths[column].at(tried).reshape(-1))
+    best = objective.restore(optima.f[:, :, 0, column].reshape(-1))
+    return np.where(optima.mask[:, :, 0].reshape(-1), best - here, np.inf)
+
+
+def fantasised(
+    stream: Stream,
+    posteriors: tuple[Posterior, ...],
+    paths: tuple[Paths, ...],
+    pending: Float[np.ndarray, "p D"],
+) -> tuple[Posterior, ...]:
+    """The posterior of each outcome, conditioned on the pending points."""
+    return tuple(
+        _fantasised(stream.child(2, column), posterior, path, pending)
+        for column, (posterior, path) in enumerate(zip(posteriors, paths, strict=True))
+    )
+
+
+def _fantasised(
+    stream: Stream, posterior: Posterior, paths: Paths, pending: Float[np.ndarray, "p D"]
+) -> Posterior:
+    """Conditioned on the pending points, each path supplying its own noisy value there."""
+    if len(pending) == 0:
+        return posterior
+    M, P = paths.shape
+    noise = np.sqrt(posterior.noise)[:, None]
+    white = stream.draw().standard_normal((len(pending), M, P))
+    values = paths.at(pending)
+    grown = posterior.with_fantasies(P)
+    for i, x in enumerate(pending):
+        grown = grown.append(x, values[:, :, i] + noise * white[i])
+    return grown
+
+
+def promising(
+    points: Float[np.ndarray, "N D"], values: Float[np.ndarray, " N"], starts: int
+) -> Float[np.ndarray, "n D"]:
+    """The best of each group that a climb starts from.
+
+    What a point would teach is hardly ever more once others are pending.
+    """
+    clean = np.nan_to_num(values, nan=-np.inf)
+    groups = np.array_split(np.arange(len(points)), starts)
+    ranked = [group[np.argsort(-clean[group], kind="stable")] for group in groups]
+    return points[np.concatenate([group[: -(-len(group) // FEWER)] for group in ranked])]
+
+
+def taken(
+    x: Float[np.ndarray, " D"], known: Float[np.ndarray, "k D"], own: Float[np.ndarray, "o D"]
+) -> bool:
+    """Whether an exact value is known so close, or another point of the plate is."""
+    return among(x, known, REPEATED) or among(x, own, SAME_OPTIMUM)
