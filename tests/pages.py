@@ -4,8 +4,9 @@ Blocks of a page run in order, in one folder and one namespace:
 
 - `python` is executed; with a `title` it is written to a file of that name, as every block is;
 - `toml` with a title must be a study file that loads;
-- `sh` is run line by line: `optpair` in this process; of `optpair bench`, which takes hours, the
-  options must exist, and of `pip install` and `make`, the extras and the targets;
+- `sh` is run line by line: `optpair` in this process; of `optpair bench`, which takes hours, and of
+  `optpair watch`, which ends with Ctrl-C, the options must exist, and of `pip install` and `make`,
+  the extras and the targets;
 - `text` is what was printed since the last such block, up to the numbers in it;
 - `math` is not code.
 
@@ -95,6 +96,8 @@ class Reader:
             if program == "optpair":
                 if arguments[0] == "bench":
                     _invoke(line, benchmarks(), [*arguments[1:], "--help"])
+                elif arguments[0] == "watch":
+                    _invoke(line, app, [*arguments, "--help"])
                 else:
                     self._printed += _invoke(line, app, arguments)
             elif program == "pip":

@@ -31,6 +31,7 @@ FLOW: tuple[frozenset[str], ...] = tuple(
         "search",
         "demo integrations",
         "studies",
+        "watch",
         "cli",
         "__main__",
     )
@@ -39,10 +40,10 @@ FLOW: tuple[frozenset[str], ...] = tuple(
 
 LAYER = {name: place for place, names in enumerate(FLOW) for name in names}
 
-LAZY = {"demo", "studies"}
+LAZY = {"demo", "studies", "watch"}
 """What only functions of the command line may import, so that it starts fast."""
 
-SHELLS = {"demo", "integrations", "studies", "cli"}
+SHELLS = {"demo", "integrations", "studies", "watch", "cli"}
 """What may use the public names."""
 
 INSIDE: dict[str, tuple[str, ...]] = {
@@ -74,6 +75,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "session",
     ),
     "persistence": ("files", "documents"),
+    "watch": ("sources", "stored", "targets", "boards", "page", "server"),
 }
 """Modules of a layer, left to right, where there is such an order."""
 

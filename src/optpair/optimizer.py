@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args, overload
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from optpair.problem.stop import Stop, check_stop
 from optpair.tables import Tables
 from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
+
+if TYPE_CHECKING:
+    from optpair.report import Subject
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -376,6 +379,18 @@ class Optimizer(Tables):
             )
         from optpair import report  # late: a search may end without a page
 
+        return report.write(self.subject(name=name), path)
+
+    @_locked
+    def subject(self, *, name: str = "optpair", answers: bool = True) -> Subject:
+        """What a page is about: the trials as they are now, and what the model says of them.
+
+        Args:
+            name: the page's heading.
+            answers: whether the model is asked, which takes some seconds.
+        """
+        from optpair import report
+
         points = self._history.points
         rows = tuple(
             report.Row(
@@ -385,9 +400,9 @@ class Optimizer(Tables):
             )
             for t in self._history
         )
-        answers = self._answers() if self._history.count("told") else None
-        model = report.Model(self.space, self._session.engine.initial, answers)
-        return report.write(report.Subject(name, self.problem.objective, rows, model), path)
+        asked = self._answers() if answers and self._history.count("told") else None
+        model = report.Model(self.space, self._session.engine.initial, asked)
+        return report.Subject(name, self.problem.objective, rows, model)
 
     @_locked
     def save(self, path: str | Path) -> None:

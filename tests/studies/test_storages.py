@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from optpair.cli.app import app
 from optpair.studies import commands, lifecycle, storage, worker
 from optpair.studies.config import StudyFile, load
+from optpair.studies.limits import Ending
 from optpair.studies.objective import Outcome
 from optpair.studies.storage import open_study
 from optpair.studies.worker import record
@@ -316,7 +317,8 @@ def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> Non
 def test_an_interrupted_run_says_so_though_its_storage_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "run", lambda *_: commands.Ran(True, False))
+    ran = commands.Ran(Ending("interrupted"), False)
+    monkeypatch.setattr(commands, "run", lambda *_, **options: ran)
     result = CliRunner().invoke(app, ["run", str(write(tmp_path, "sqlite:///no/such/s.db"))])
     assert result.exit_code == 130
     assert "there is no study" in result.stderr

@@ -248,7 +248,7 @@ def test_ask_and_tell_by_hand(tmp_path: Path) -> None:
         (("tell", 0, "nan"), 2, "must be a finite number"),
         (("tell", 0, 1.0, "--noise-var", "inf"), 2, "--noise-var must be a finite variance"),
         (("tell", 0, "--failed", "--noise-var", 1), 2, "--noise-var goes with VALUE"),
-        (("tell", 0, "many"), 2, "Usage"),
+        (("tell", 0, "many"), 2, "VALUE must be a number, not 'many'"),
     ],
 )
 def test_what_cannot_be_told(

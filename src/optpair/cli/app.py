@@ -7,10 +7,7 @@ adds a command by an entry point of the group `optpair.commands` that names a Ty
 from __future__ import annotations
 
 import json as json_
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,10 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from optpair.cli import watching
+from optpair.cli.common import File, Json
+from optpair.cli.common import aside as _aside
+from optpair.cli.common import show as _show
+from optpair.cli.common import study_of as _study
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.cli.exit_codes import fail as _fail
 from optpair.problem.defaults import LARGEST
-from optpair.stderr import Outlet, drop, keep_usable
+from optpair.stderr import keep_usable
 
 if TYPE_CHECKING:
     from optpair.studies.commands import Ran
@@ -60,10 +62,13 @@ app = typer.Typer(
     "it is.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,  # its tables call a flag <bool>, and keep the lines of docstrings
 )
 
-File = Annotated[Path, typer.Argument(help="The study file.", metavar="STUDY.TOML")]
-Json = Annotated[bool, typer.Option("--json", help="JSON, on standard output.")]
+
+NoiseVar = Annotated[float | None, typer.Option(min=0.0, help="The variance of the value's noise.")]
+Failed = Annotated[bool, typer.Option("--failed", help="It gave no value.")]
+Message = Annotated[str | None, typer.Option(help="Why it failed.")]
 
 
 def _version(show: bool) -> None:
@@ -95,77 +100,47 @@ def demo() -> None:
         _fail(f"the demo needs {error.name}: pip install 'optpair[demo]'")
 
 
-@contextmanager
-def _study(path: Path) -> Iterator[StudyFile]:
-    """The study file; what is wrong with it, or with its storage, becomes an exit code."""
-    try:
-        from optpair.studies import commands, config, storage
-    except ModuleNotFoundError as error:
-        _fail(f"studies need {error.name}: pip install 'optpair[optuna]'")
-    try:
-        file = config.load(path)
-    except config.StudyError as error:
-        _fail(str(error))
-    try:
-        yield file
-    except commands.NothingYetError as error:
-        _fail(str(error), NOTHING_YET)
-    except config.StudyError as error:
-        _fail(str(error))
-    except storage.AwayError as error:
-        _fail(f"{storage.shown(file)} is away: {error}; run this again when it is back")
-
-
-def _show(data: Any, json: bool, text: str) -> None:
-    typer.echo(json_.dumps(data, indent=2) if json else text)
-
-
-@contextmanager
-def _aside(json: bool) -> Iterator[None]:
-    """Send what an objective prints, here or in a process of its own, to standard error.
-
-    Standard output is for the JSON.
-    """
-    if not json:
-        yield
-        return
-    sys.stdout.flush()
-    out = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with Outlet() as outlet, redirect_stdout(outlet):
-            yield
-    finally:
-        try:
-            sys.stdout.flush()  # what somebody wrote to it past the redirection
-        except OSError:  # standard error does not take it, and it is not for standard output
-            drop(1)
-            sys.stdout.flush()
-        os.dup2(out, 1)
-        os.close(out)
-
-
 @app.command()
 def run(
     file: File,
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    seconds: Annotated[
+        float | None, typer.Option(help="Start no trial after so many seconds.", metavar="SECONDS")
+    ] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Go on though the first trials all fail alike.")
+    ] = False,
     worker_of: Annotated[int | None, typer.Option(hidden=True)] = None,
+    stops: Annotated[int | None, typer.Option(hidden=True)] = None,
     json: Json = False,
 ) -> None:
     """Evaluate a study's objective until it has its evaluations.
 
     Run it again to resume, or on more machines that share the storage. Ctrl-C lets the running
-    trial end; a second one abandons it. Exit codes: 0 all evaluations were made, or are out by
-    hand, 1 error, 3 none of them gave a value, 130 interrupted.
+    trial end; a second one abandons it. `optpair pause`, `resume` and `stop` reach every worker of
+    the study, on all machines.
+
+    Exit codes: 0 all evaluations were made, or are out by hand, or the time was over; 1 error; 3
+    none of them gave a value, or the first ones all failed alike; 130 interrupted or stopped.
     """
+    if seconds is not None and not 0 < seconds < float("inf"):
+        _fail(f"--seconds must be a finite number above 0, not {seconds}", USAGE)
     with _study(file) as study:
         from optpair.studies import commands
 
         with _aside(json):
-            ran = commands.run(study, workers, say, worker_of)
+            ran = commands.run(
+                study,
+                workers,
+                say,
+                worker_of,
+                seconds=seconds,
+                keep_going=keep_going,
+                stops=stops,
+            )
         if worker_of is None:
             _close(study, ran, json)
-        if ran.stopped:
+        if ran.ending.stopped:
             raise typer.Exit(INTERRUPTED)
 
 
@@ -178,12 +153,13 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
         found = commands.status(study, ran.study)
     except (config.StudyError, storage.AwayError) as error:
         if not ran.finished:
-            _fail(str(error), INTERRUPTED if ran.stopped else ERROR)
+            _fail(str(error), INTERRUPTED if ran.ending.stopped else ERROR)
         problem = f"all evaluations were made; the recommendation cannot be read: {error}; {later}"
         _show({"study": study.name, "recommendation": None, "problem": problem}, json, problem)
         return
-    told = found["counts"].get("told", 0)
-    complete = found["ended"] >= study.evaluations or found["over"] is not None
+    told, kind = found["counts"].get("told", 0), ran.ending.kind
+    over = found["over"] is not None
+    complete = found["ended"] >= study.evaluations or over or kind == "time"
     best, text = None, ""
     if complete and told:
         try:
@@ -191,12 +167,13 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
             text = best.pop("text")
         except storage.AwayError as error:
             text = f"the recommendation cannot be read: {error}; {later}"
-    shown = {**found, "recommendation": best, **({"problem": text} if text and not best else {})}
+    shown = {**found, "ending": kind, "recommendation": best}
+    shown |= {"problem": text} if text and not best else {}
     _show(shown, json, "\n".join(filter(None, [_status(found, best is None), text])))
-    if complete and not told:
+    if (complete or kind == "alike") and not told:
         raise typer.Exit(NOTHING_YET)
     left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
-    if left > 0 and not ran.stopped and not complete:
+    if left > 0 and kind == "complete" and not complete:
         _fail("the workers ended before all evaluations were made; run this again")
 
 
@@ -221,31 +198,106 @@ def ask(
 @app.command(context_settings={"ignore_unknown_options": True})  # VALUE may be -0.5
 def tell(
     file: File,
-    trial: Annotated[int, typer.Argument(help="Its number, as `ask` gave it.", min=0)],
-    value: Annotated[float | None, typer.Argument(help="What it gave.")] = None,
-    noise_var: Annotated[
-        float | None, typer.Option(min=0.0, help="The variance of the value's noise.")
+    numbers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TRIAL] [VALUE]",
+            help="The trial's number, as `ask` gave it, and the value; with --params the value.",
+        ),
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="It gave no value.")] = False,
+    params: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A point of your own instead of a trial's number: once per parameter.",
+        ),
+    ] = None,
+    noise_var: NoiseVar = None,
+    failed: Failed = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Forget it.")] = False,
-    message: Annotated[str | None, typer.Option(help="Why it failed.")] = None,
+    message: Message = None,
     json: Json = False,
 ) -> None:
-    """Tell what a trial gave: VALUE, --failed, or --cancel."""
+    """Tell what a trial gave: VALUE, --failed, or --cancel.
+
+    With --params, tell what a point of your own gave, which nobody asked for.
+    """
+    words = list(numbers or [])
+    trial = None if params else _whole("TRIAL", words)
+    value = _number("VALUE", words.pop(0)) if words else None
+    if words:
+        _fail(
+            f"{words[0]!r} is one word too many: give TRIAL and VALUE, or --params and VALUE", USAGE
+        )
     if [value is not None, failed, cancel].count(True) != 1:
         _fail("give one of VALUE, --failed and --cancel", USAGE)
+    if params and cancel:
+        _fail("--cancel is for a trial that was asked for, not for a point of your own", USAGE)
+    _check_told(value, noise_var, failed, message)
+    with _study(file) as study:
+        from optpair.studies import commands
+
+        outcome = "failed" if failed else "cancelled" if cancel else "told"
+        if trial is None:
+            found = commands.tell_own(study, params or [], value, noise_var, message)
+        else:
+            found = commands.tell(study, trial, value, noise_var, outcome, message)
+        _show(found, json, f"trial {found['trial']}: {found['state']}")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def revise(
+    file: File,
+    trial: Annotated[int, typer.Argument(help="Its number.", min=0, metavar="TRIAL")],
+    value: Annotated[
+        float | None, typer.Argument(help="What it really gave.", metavar="VALUE")
+    ] = None,
+    noise_var: NoiseVar = None,
+    failed: Failed = False,
+    message: Message = None,
+    json: Json = False,
+) -> None:
+    """Correct what a trial was told: VALUE, or --failed.
+
+    The storage keeps what was told before; every command, worker and page of optpair goes by the
+    correction.
+    """
+    if (value is None) != failed:
+        _fail("give one of VALUE and --failed", USAGE)
+    _check_told(value, noise_var, failed, message)
+    with _study(file) as study:
+        from optpair.studies import commands
+
+        found = commands.revise(study, trial, value, noise_var, message)
+        shown = "" if value is None else f", {value:.6g}"
+        _show(found, json, f"trial {trial}: {found['state']}{shown}")
+
+
+def _check_told(
+    value: float | None, noise_var: float | None, failed: bool, message: str | None
+) -> None:
     if value is not None and not abs(value) <= LARGEST:
         _fail(f"VALUE must be a finite number, not {value}; --failed says that it failed", USAGE)
     if (noise_var is not None and value is None) or (message and not failed):
         _fail("--noise-var goes with VALUE, --message with --failed", USAGE)
     if noise_var is not None and not noise_var <= LARGEST:
         _fail(f"--noise-var must be a finite variance, not {noise_var}", USAGE)
-    with _study(file) as study:
-        from optpair.studies import commands
 
-        outcome = "failed" if failed else "cancelled" if cancel else "told"
-        found = commands.tell(study, trial, value, noise_var, outcome, message)
-        _show(found, json, f"trial {trial}: {found['state']}")
+
+def _whole(name: str, words: list[str]) -> int:
+    """The first word, which must be a trial's number."""
+    if not words:
+        _fail(f"{name} is missing; --params gives a point of your own instead", USAGE)
+    if not words[0].isdecimal():
+        _fail(f"{name} must be an int of at least 0, not {words[0]!r}", USAGE)
+    return int(words.pop(0))
+
+
+def _number(name: str, word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        _fail(f"{name} must be a number, not {word!r}", USAGE)
 
 
 @app.command()
@@ -261,21 +313,26 @@ def recommend(file: File, json: Json = False) -> None:
 
 @app.command()
 def report(
-    file: File,
+    target: watching.Target,
+    study: watching.Name = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where the page goes; beside the study file by default.")
+        Path | None,
+        typer.Option(help="Where the page goes; beside the study file or the run by default."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Write a page on what was found, one HTML file that needs nothing else."""
-    with _study(file) as study:
-        from optpair.studies import commands
+    if watching.is_study_file(target):
+        with _study(Path(target)) as file:
+            from optpair.studies import commands
 
-        try:
-            found = commands.report(study, out)
-        except OSError as error:
-            _fail(str(error))
-        _show(found, json, f"{found['path']}\n{found['verdict']}")
+            try:
+                found = commands.report(file, out)
+            except OSError as error:
+                _fail(str(error))
+    else:
+        found = watching.report(target, study, out)
+    _show(found, json, f"{found['path']}\n{found['verdict']}")
 
 
 @app.command()
@@ -317,6 +374,8 @@ def _status(found: dict[str, Any], observed: bool = True) -> str:
     ]
     if found["over"]:
         lines.append(f"over: {found['over']}")
+    if found["paused"]:
+        lines.append("paused: workers wait until optpair resume")
     best = found["best_observed"]
     if best is not None and observed:  # a recommendation has it too
         lines.append(
@@ -332,6 +391,10 @@ def _status(found: dict[str, Any], observed: bool = True) -> str:
 
 def _listed(params: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in params.items())
+
+
+for command in (watching.watch, watching.pause, watching.resume, watching.stop):
+    app.command()(command)
 
 
 if __name__ == "__main__":

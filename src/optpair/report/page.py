@@ -38,31 +38,49 @@ LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and a
 
 def render(subject: Subject, found: Findings | None, made: datetime) -> str:
     """The whole page."""
-    style, script = (
-        resources.files("optpair.report").joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.css", "page.js")
+    script = asset("page.js")
+    guard = el("meta", http_equiv="Content-Security-Policy", content=policy(script))
+    body = el(
+        "body",
+        _header(subject, made),
+        el("main", content(subject, found)),
+        footer(found),
+        el("script", Markup(script)),
     )
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    body = _verdict(nothing(subject)) if found is None else _answers(subject, found)
+    return document(subject.name, asset("page.css"), body, guard)
+
+
+def document(title: str, style: str, body: Markup, *more: Markup) -> str:
+    """A whole page: its head, with more elements where there are some, and its body."""
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        *more,
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("meta", name="generator", content="optpair"),
-        el("title", f"{subject.name} · optpair"),
+        el("title", f"{title} · optpair"),
         el("style", Markup(style)),
     )
-    main = el(
-        "body",
-        _header(subject, made),
-        el("main", body, _table(subject, found)),
-        _footer(found),
-        el("script", Markup(script)),
-    )
-    return f"<!doctype html>\n{el('html', head, main, lang='en')}\n"
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+
+
+def asset(name: str, package: str = "optpair.report") -> str:
+    """The text of a file beside the modules of a package: a style or a script."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def policy(*scripts: str) -> str:
+    """What a browser is to allow a page: its own style, and these scripts by their hashes."""
+    digests = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
+
+
+def content(subject: Subject, found: Findings | None) -> Markup:
+    """What was found, and the trials."""
+    body = _verdict(nothing(subject)) if found is None else _answers(subject, found)
+    return join([body, _table(subject, found)])
 
 
 def _header(subject: Subject, made: datetime) -> Markup:
@@ -395,7 +413,8 @@ def _key(*entries: tuple[str, str]) -> Markup:
     )
 
 
-def _footer(found: Findings | None) -> Markup:
+def footer(found: Findings | None) -> Markup:
+    """What the words of the page mean."""
     notes = [
         "Made by optpair. Predictions are of the noiseless value, averaged over hyperparameter "
         "sets. ",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,18 @@ from optpair.integrations.optuna.attributes import (
     set_system_attribute,
     set_user_attribute,
 )
-from optpair.studies import lifecycle, processes
+from optpair.integrations.optuna.attributes import revise as write_revision
+from optpair.studies import control, lifecycle, processes
 from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.control import Order
 from optpair.studies.lifecycle import forget
-from optpair.studies.objective import KEPT
+from optpair.studies.lifecycle import trials as _trials
+from optpair.studies.limits import Ending, Limits
+from optpair.studies.objective import KEPT, Outcome
+from optpair.studies.points import point
 from optpair.studies.samplers import make_sampler
-from optpair.studies.storage import open_study, retry, shown, storage_errors
-from optpair.studies.worker import Interrupts, Say, is_over, suggest, work
+from optpair.studies.storage import AwayError, open_study, retry, shown, storage_errors
+from optpair.studies.worker import Interrupts, Say, add_trial, is_over, suggest, work
 from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
@@ -45,37 +51,81 @@ class NothingYetError(StudyError):
 class Ran:
     """How a run ended, and the study as it was opened, with a sampler that is warm.
 
-    `stopped`: by Ctrl-C, say. `finished`: a worker saw that all evaluations were made, or are out
-    by hand.
+    `finished`: a worker saw that all evaluations were made, or are out by hand.
     """
 
-    stopped: bool
+    ending: Ending
     finished: bool
     study: Study | None = None
 
 
-def run(file: StudyFile, workers: int, say: Say, parent: int | None = None) -> Ran:
-    """Evaluate until the study has its evaluations, or until stopped."""
+def run(
+    file: StudyFile,
+    workers: int,
+    say: Say,
+    parent: int | None = None,
+    *,
+    seconds: float | None = None,
+    keep_going: bool = False,
+    stops: int | None = None,
+) -> Ran:
+    """Evaluate until the study has its evaluations, or until something else ends the run.
+
+    Args:
+        file: the study file.
+        workers: how many processes evaluate.
+        say: what takes a line for people.
+        parent: the process that started this one as one of its workers.
+        seconds: after which no trial is started any more.
+        keep_going: whether first trials that all fail alike do not end the run.
+        stops: orders to stop that were given before the parent's run.
+    """
     if file.objective is None:
         raise StudyError(f"{file.path.name} has no [objective]: use ask and tell")
     stop = Interrupts(say, parent)
-    study, finished = None, False
+    study, ending, finished = None, Ending("interrupted"), False
     with stop.listening():
         try:
             if workers == 1:
                 study = open_study(file, make_sampler(file))
-                work(file, study, stop, say)
-                finished = True
+                limits = Limits(study, seconds, keep_going, stops)
+                ending = work(file, study, stop, say, limits=limits)
+                finished = ending.kind == "complete"
             else:
                 study = open_study(file)  # made here, so that they find it
-                finished = processes.run(file, workers, stop, say)
+                limits = Limits(study, seconds, keep_going)
+                finished = processes.run(file, workers, stop, say, limits)
+                ending = _ending(file, study, limits)
         except KeyboardInterrupt:
-            return Ran(True, False, study)
+            return Ran(Ending("interrupted"), False, study)
         except StudyError as error:
             if not stop:
                 raise
             say(str(error))  # what was interrupted may fail in any way
-    return Ran(bool(stop), finished and not stop, study)
+    if stop:
+        return Ran(Ending("interrupted"), False, study)
+    if ending.reason and parent is None:
+        say(ending.reason)
+    return Ran(ending, finished, study)
+
+
+def _ending(file: StudyFile, study: Study, limits: Limits) -> Ending:
+    """Why workers have ended, whose processes say only that they did."""
+    try:
+        trials, orders = _trials(study), control.read(study)
+    except AwayError:
+        return Ending("complete")  # what they saw stands
+    if lifecycle.ended(lifecycle.count(trials)) >= file.evaluations:
+        return Ending("complete")
+    return limits.reached(orders, trials) or Ending("complete")
+
+
+def order(file: StudyFile, wanted: Order) -> dict[str, Any]:
+    """Give the study's workers an order, and say what they do now."""
+    study = open_study(file, make=False)
+    now = control.give(study, wanted)
+    counts = lifecycle.count(_trials(study))
+    return {"study": file.name, "paused": now.paused, "running": counts["running"]}
 
 
 def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
@@ -98,6 +148,7 @@ def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
         "ended": lifecycle.ended(counts),
         "over": str(file.stop) if is_over(file, study) else None,
         "counts": dict(counts),
+        "paused": control.read(study).paused,
         "best_observed": best and lifecycle.row(best),
         "failures": [_failure(trial) for trial in failed[-LAST:]],
         "out": [lifecycle.row(t) for t in found if lifecycle.state(t) in ("running", "by hand")],
@@ -146,9 +197,7 @@ def tell(
     """Tell a trial's value, that it failed, or that it is to be forgotten."""
     study = open_study(file, make=False)
     found = _trials(study)
-    if not 0 <= number < len(found):
-        raise StudyError(f"trial {number} is unknown: study {file.name!r} has {len(found)} trials")
-    trial = found[number]
+    trial = _numbered(file, found, number)
     if trial.state != TrialState.RUNNING:
         raise _not_out(trial)
     try:
@@ -158,6 +207,55 @@ def tell(
         if (lifecycle.state(now), now.value) != (outcome, value):
             raise _not_out(now) from error
     return lifecycle.row(_trials(study)[number])
+
+
+def tell_own(
+    file: StudyFile,
+    params: Sequence[str],
+    value: float | None,
+    noise_var: float | None,
+    message: str | None,
+) -> dict[str, Any]:
+    """Tell what a point of one's own gave, as a trial; without a value it failed.
+
+    The point of a trial that is out by hand means that trial.
+    """
+    own = point(params, file.space)
+    study = open_study(file)
+    for trial in _trials(study):
+        if lifecycle.state(trial) == "by hand" and trial.params == own:
+            outcome = "failed" if value is None else "told"
+            return tell(file, trial.number, value, noise_var, outcome, message)
+    before = len(_trials(study))
+    add_trial(study, file.space, own, Outcome(value, noise_var, (message or "")[-KEPT:]))
+    new = (t for t in reversed(_trials(study)[before:]) if t.params == own)
+    return lifecycle.row(next(new))
+
+
+def revise(
+    file: StudyFile,
+    number: int,
+    value: float | None,
+    noise_var: float | None,
+    message: str | None,
+) -> dict[str, Any]:
+    """Correct what a trial that has ended was told; without a value it failed."""
+    study = open_study(file, make=False)
+    trial = _numbered(file, _trials(study), number)
+    if lifecycle.state(trial) not in ("told", "failed"):
+        raise StudyError(
+            f"trial {number} was not told: it is {lifecycle.state(trial)}; revise corrects a value "
+            "or a failure, tell gives one"
+        )
+    said = None if message is None else message[-KEPT:]
+    retry(lambda: write_revision(study, number, value, noise_var, said))
+    return lifecycle.row(_trials(study)[number])
+
+
+def _numbered(file: StudyFile, found: list[FrozenTrial], number: int) -> FrozenTrial:
+    if not 0 <= number < len(found):
+        raise StudyError(f"trial {number} is unknown: study {file.name!r} has {len(found)} trials")
+    return found[number]
 
 
 def _not_out(trial: FrozenTrial) -> StudyError:
@@ -244,7 +342,3 @@ def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
         values = [row["params"].get(name) for name in file.space]
         cells.append([*(row[c] for c in columns), *values, *(row[c] for c in more)])
     return csv_text([*columns, *file.space, *more], cells)
-
-
-def _trials(study: Study) -> list[FrozenTrial]:
-    return retry(lambda: study.get_trials(deepcopy=False))

@@ -16,9 +16,11 @@ from optpair.integrations.optuna.attributes import (
     NOISE_VAR,
     OUTPUT,
     State,
+    read_trials,
     set_system_attribute,
     state,
 )
+from optpair.studies.storage import retry
 
 __all__ = [
     "BEAT",
@@ -32,6 +34,7 @@ __all__ = [
     "reason",
     "row",
     "state",
+    "trials",
 ]
 
 BEAT = "optpair:beat"
@@ -42,6 +45,11 @@ WORKER = "optpair:worker"
 LONGEST = 200  # characters of a line that says why a trial failed
 
 Forgotten = Literal["stale", "cancelled"]
+
+
+def trials(study: Study) -> list[FrozenTrial]:
+    """All trials of a study, as they count now."""
+    return retry(lambda: read_trials(study))
 
 
 def count(trials: Iterable[FrozenTrial]) -> Counter[State]:

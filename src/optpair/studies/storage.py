@@ -8,7 +8,8 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ from optpair.studies.config import StudyError, StudyFile
 SPACE, NOISE = "optpair:space", "optpair:noise"
 """What a study is kept with: attributes that another file of the same name must agree with."""
 
+MAKES = "; optpair run or optpair ask makes it"
 BUSY = 60  # seconds that a worker waits for another's write to an SQLite file
 TRIES = 7
 LONGEST = 30.0  # seconds between two tries
@@ -81,20 +83,44 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None, *, make: boo
 
     Where `make` is false nothing is made, and a study that is not there is an error.
     """
+    with _opening(file.storage):
+        study = _make(file, sampler) if make else _find(file.storage, file.name, sampler, MAKES)
+    _check_same(file, study, make)
+    return study
+
+
+def find_study(url: str, name: str, sampler: BaseSampler | None = None) -> Study:
+    """The study of that name in a storage, whoever made it; nothing is made."""
+    with _opening(url):
+        return _find(url, name, sampler, "")
+
+
+def study_names(url: str) -> list[str]:
+    """The names of all studies in a storage; nothing is made."""
+    with _opening(url):
+        if not is_there(url):
+            raise StudyError(f"there is no {without_secrets(url)}")
+        storage = retry(lambda: open_storage(url, make=False), StorageInternalError)
+        return list(retry(lambda: optuna.get_all_study_names(storage)))
+
+
+@contextmanager
+def _opening(url: str) -> Iterator[None]:
+    """Turn what goes wrong while a storage is opened into an error for the user."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    _check_url(file)
+    check_url(url)
     try:
-        study = _make(file, sampler) if make else _find(file, sampler)
+        yield
     except StudyError:
         raise
     except ImportError as error:
-        scheme = urlsplit(file.storage).scheme
+        scheme = urlsplit(url).scheme
         needed = f"pip install {NEEDED[scheme]}" if scheme in NEEDED else first_line(error)
-        raise StudyError(f"{shown(file)} needs a driver that is not here: {needed}") from error
+        where = without_secrets(url)
+        raise StudyError(f"{where} needs a driver that is not here: {needed}") from error
     except Exception as error:
-        raise StudyError(f"{shown(file)} cannot be opened: {first_line(error)}") from error
-    _check_same(file, study, make)
-    return study
+        where = without_secrets(url)
+        raise StudyError(f"{where} cannot be opened: {first_line(error)}") from error
 
 
 def _make(file: StudyFile, sampler: BaseSampler | None) -> Study:
@@ -111,17 +137,15 @@ def _make(file: StudyFile, sampler: BaseSampler | None) -> Study:
     )
 
 
-def _find(file: StudyFile, sampler: BaseSampler | None) -> Study:
+def _find(url: str, name: str, sampler: BaseSampler | None, hint: str) -> Study:
     """The study as it is stored; an error, and nothing made, where it is not."""
-    missing = StudyError(
-        f"there is no study {file.name!r} in {shown(file)}; optpair run or optpair ask makes it"
-    )
-    if _is_file(file.storage) and not _path(file.storage).exists():
+    missing = StudyError(f"there is no study {name!r} in {without_secrets(url)}{hint}")
+    if not is_there(url):
         raise missing
     try:
-        storage = retry(lambda: open_storage(file.storage, make=False), StorageInternalError)
+        storage = retry(lambda: open_storage(url, make=False), StorageInternalError)
         return retry(
-            lambda: optuna.load_study(study_name=file.name, storage=storage, sampler=sampler),
+            lambda: optuna.load_study(study_name=name, storage=storage, sampler=sampler),
             StorageInternalError,
         )
     except KeyError as error:
@@ -130,6 +154,16 @@ def _find(file: StudyFile, sampler: BaseSampler | None) -> Study:
         if NO_TABLES.search(str(error)):
             raise missing from error
         raise
+
+
+def is_there(url: str) -> bool:
+    """Whether a storage may be there: a file that is missing is not, and is not to be made."""
+    return file_of(url) is None or _path(url).exists()
+
+
+def file_of(url: str) -> Path | None:
+    """The file that a storage is in; None where it is a server's."""
+    return _path(url) if _is_file(url) else None
 
 
 def _path(url: str) -> Path:
@@ -162,11 +196,31 @@ def _check_same(file: StudyFile, study: Study, make: bool) -> None:
             retry(lambda: study.set_user_attr(SPACE, space))
         return
     if stored[SPACE] != space:
-        raise _differs(file, f"[space] {json.dumps(stored[SPACE])}")
+        raise _differs(file, f"[space]: {_difference(stored[SPACE], space)}")
     if stored.get(NOISE) != file.noise:
         both = (stored.get(NOISE), file.noise)
         there, here = ("inferred" if noise is None else f"{noise:g}" for noise in both)
         raise _differs(file, f"noise, {there} and not {here}")
+
+
+def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """The first parameter that differs, as study files write it."""
+    name = next(name for name in [*here, *there] if there.get(name) != here.get(name))
+    old, new = (_spelt(s[name]) if name in s else "missing" for s in (there, here))
+    return f"{name} is {old} there and {new} here"
+
+
+def _spelt(stored: Mapping[str, Any]) -> str:
+    """A distribution as a study file has it: { float = [0.1, 1.0], log = true }."""
+    kind, facts = stored.get("name"), stored.get("attributes", {})
+    if kind == "CategoricalDistribution":
+        return f"{{ categories = {json.dumps(list(facts.get('choices', ())))} }}"
+    word = "int" if kind == "IntDistribution" else "float"
+    parts = [f"{word} = [{facts.get('low')}, {facts.get('high')}]"]
+    parts += ["log = true"] * bool(facts.get("log"))
+    step = facts.get("step")
+    parts += [f"step = {step}"] * (step is not None and not (word == "int" and step == 1))
+    return f"{{ {', '.join(parts)} }}"
 
 
 def _differs(file: StudyFile, what: str) -> StudyError:
@@ -206,15 +260,20 @@ def retry(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) -
 
 
 def shown(file: StudyFile) -> str:
-    """The storage's URL without anything that may be a password: its scheme, where it has a slip.
+    """The URL of the file's storage, without secrets."""
+    return without_secrets(file.storage)
+
+
+def without_secrets(url: str) -> str:
+    """A storage's URL without anything that may be a password: its scheme, where it has a slip.
 
     User names and options are left out too, as slips put passwords there.
     """
-    if _is_file(file.storage):
-        return file.storage
-    found = URL.fullmatch(file.storage)
+    if _is_file(url):
+        return url
+    found = URL.fullmatch(url)
     if found is None:
-        scheme = re.match(r"[\w+.-]+(?=:)", file.storage)
+        scheme = re.match(r"[\w+.-]+(?=:)", url)
         return f"{scheme[0]}://…" if scheme else "the storage"
     user = "" if found["user"] is None else "…@"
     return f"{found['scheme']}://{user}{found['place']}{'?…' if found['query'] else ''}"
@@ -225,17 +284,17 @@ def _is_file(url: str) -> bool:
     return url.startswith(("sqlite:///", "journal:///"))
 
 
-def _check_url(file: StudyFile) -> None:
+def check_url(url: str) -> None:
     """Refuse a URL that would be misread: drivers then show parts of passwords in their errors."""
-    if _is_file(file.storage):
+    if _is_file(url):
         return
-    found = URL.fullmatch(file.storage)
+    found = URL.fullmatch(url)
     if found is not None:
         reader = "redis" if found["scheme"] in ("redis", "rediss", "grpc") else ""
         if USER[reader].fullmatch(found["user"] or ""):
             return
     raise StudyError(
-        f"{shown(file)} cannot be opened: [study] storage must be a URL like "
+        f"{without_secrets(url)} cannot be opened: a storage must be a URL like "
         "scheme://user:password@host:port/database; in a password write @ as %40, : as %3A, "
         "/ as %2F and ? as %3F"
     )

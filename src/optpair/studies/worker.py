@@ -23,9 +23,10 @@ from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from optpair.integrations.optuna.attributes import FAILED, NOISE_VAR, OUTPUT, set_system_attribute
-from optpair.studies import lifecycle
+from optpair.studies import control, lifecycle
 from optpair.studies.config import StudyFile
 from optpair.studies.lifecycle import BEAT, WORKER, Watch, forget
+from optpair.studies.limits import Ending, Limits
 from optpair.studies.objective import Evaluate, Outcome, evaluator
 from optpair.studies.storage import first_line, retry, storage_errors
 
@@ -35,6 +36,7 @@ Told = Callable[[int, Outcome], None]
 OVER = "optpair:over"
 """The attribute of a study that [stop] has ended: what it said."""
 
+PAUSED = "Paused; optpair resume, or the page of optpair watch, goes on."
 PATIENT = 130
 """Tries to store a value while the storage is away: an hour."""
 
@@ -76,24 +78,41 @@ class Interrupts:
 
 
 def work(
-    file: StudyFile, study: Study, stop: Interrupts, say: Say, told: Told = lambda *_: None
-) -> None:
-    """Evaluate trials until the study has its evaluations, or until stopped.
+    file: StudyFile,
+    study: Study,
+    stop: Interrupts,
+    say: Say,
+    told: Told = lambda *_: None,
+    limits: Limits | None = None,
+) -> Ending:
+    """Evaluate trials until the study has its evaluations, or until something ends the run.
 
     `told` is called with a trial's number and outcome when they are in the storage.
     """
     evaluate = evaluator(file)
+    limits = limits or Limits(study)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
+    was_paused = False
     while not stop:
-        counts = lifecycle.count(look(study, watch, stop, say))
+        trials, orders = look(study, watch, stop, say), control.read(study)
+        counts = lifecycle.count(trials)
         if lifecycle.ended(counts) >= file.evaluations or _over(file, study, say):
-            return
-        if lifecycle.ended(counts) + lifecycle.out(counts) < file.evaluations:
+            return Ending("complete")
+        ending = limits.reached(orders, trials)
+        if ending is not None:
+            return ending
+        if orders.paused != was_paused:
+            was_paused = orders.paused
+            say(PAUSED if was_paused else "Resumed.")
+        if was_paused:
+            stop.wait(min(pause, limits.left))
+        elif lifecycle.ended(counts) + lifecycle.out(counts) < file.evaluations:
             _one(file, study, evaluate, say, told)
         elif counts["running"]:
-            stop.wait(pause)  # they may yet die
+            stop.wait(min(pause, limits.left))  # they may yet die
         else:
-            return  # the rest is in people's hands
+            return Ending("complete")  # the rest is in people's hands
+    return Ending("interrupted")
 
 
 def is_over(file: StudyFile, study: Study) -> bool:
@@ -122,16 +141,16 @@ def look(study: Study, watch: Watch, stop: Interrupts, say: Say) -> list[FrozenT
     Where this worker has not looked for a while, its machine or the storage may have been at rest,
     and the others with it: they get the time for a beat.
     """
-    trials = retry(lambda: study.get_trials(deepcopy=False))
+    trials = lifecycle.trials(study)
     dead = watch.stale(trials)
     if dead and watch.slept:
         stop.wait(watch.patience / 2)
-        trials = retry(lambda: study.get_trials(deepcopy=False))
+        trials = lifecycle.trials(study)
         dead = watch.stale(trials)
     for trial in dead:
         retry(lambda trial=trial: forget(study, trial, "stale"))  # type: ignore[misc]
         say(f"trial {trial.number}: stale, its worker is gone")
-    return retry(lambda: study.get_trials(deepcopy=False)) if dead else trials
+    return lifecycle.trials(study) if dead else trials
 
 
 def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told) -> None:
@@ -197,7 +216,7 @@ def record(
             if ended not in ("told", "failed", "cancelled", "stale"):
                 raise
             if ended == "stale":
-                _add_late(study, space, params, outcome)
+                add_trial(study, space, params, outcome)
             elif ended == "cancelled" or now.value != outcome.value:
                 say(f"{gave}, but somebody has ended it meanwhile: it is {ended}")
                 return False
@@ -215,14 +234,15 @@ def record(
             raise
 
 
-def _add_late(
+def add_trial(
     study: Study,
     space: Mapping[str, BaseDistribution],
     params: Mapping[str, Any],
     outcome: Outcome,
 ) -> None:
+    """Add a trial that nobody asked for, or that came too late."""
     failed = outcome.value is None
-    late = create_trial(
+    new = create_trial(
         state=TrialState.FAIL if failed else TrialState.COMPLETE,
         params=dict(params),
         distributions=dict(space),
@@ -230,7 +250,7 @@ def _add_late(
         user_attrs=_noted(outcome),
         system_attrs={FAILED: True} if failed else {},
     )
-    retry(lambda: study.add_trial(late))
+    retry(lambda: study.add_trial(new))
 
 
 def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.integrations.optuna.private import set_system_attribute, set_user_attribute
+from optpair.integrations.optuna.private import (
+    set_system_attribute,
+    set_user_attribute,
+    study_attributes,
+)
 
 __all__ = ["set_system_attribute", "set_user_attribute"]
 
@@ -28,6 +33,12 @@ BY_HAND = "optpair:by_hand"
 
 OUTPUT = "optpair:output"
 """What a failed trial had to say."""
+
+REVISED = "optpair:revised:"
+"""With a trial's number behind it: the study's attribute that corrects what the trial was told.
+
+Optuna's storages change no trial that has ended.
+"""
 
 PARAMS = "optpair:params"
 LONGEST = 2000
@@ -49,6 +60,66 @@ def state(trial: FrozenTrial) -> State:
     if FAILED in trial.system_attrs:
         return "failed"
     return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
+
+
+def revise(
+    study: Study,
+    number: int,
+    value: float | None,
+    noise_var: float | None = None,
+    message: str | None = None,
+) -> None:
+    """Correct what a trial that has ended was told; without a value it failed."""
+    said = {"value": value, "noise_var": noise_var, "message": message}
+    study.set_user_attr(f"{REVISED}{number}", said)
+
+
+def revisions(study: Study) -> dict[int, dict[str, Any]]:
+    """The last correction of each trial that has one."""
+    found = study_attributes(study).items()
+    return {
+        int(key.removeprefix(REVISED)): said
+        for key, said in found
+        if key.startswith(REVISED) and key.removeprefix(REVISED).isdecimal()
+    }
+
+
+def read_trials(
+    study: Study,
+    states: Sequence[TrialState] | None = None,
+    revised: Mapping[int, Mapping[str, Any]] | None = None,
+) -> list[FrozenTrial]:
+    """The trials of a study as they count now: corrected where they were revised.
+
+    Args:
+        study: the study.
+        states: those to be read; all by default.
+        revised: what `revisions` gave, where that was read before.
+    """
+    corrections = revisions(study) if revised is None else revised
+    if not corrections:
+        return study.get_trials(deepcopy=False, states=states)
+    found = [
+        _corrected(trial, corrections[trial.number]) if trial.number in corrections else trial
+        for trial in study.get_trials(deepcopy=False)
+    ]
+    return [trial for trial in found if states is None or trial.state in states]
+
+
+def _corrected(trial: FrozenTrial, said: Mapping[str, Any]) -> FrozenTrial:
+    """A copy of the trial, told anew. One that has not ended is as it is."""
+    if not trial.state.is_finished():
+        return trial
+    now, value = copy.copy(trial), said.get("value")
+    failed = value is None
+    now.state = TrialState.FAIL if failed else TrialState.COMPLETE
+    now.values = None if failed else [value]
+    noted = {NOISE_VAR: said.get("noise_var"), OUTPUT: said.get("message")}
+    kept = {key: v for key, v in trial.user_attrs.items() if key not in noted}
+    now.user_attrs = kept | {key: v for key, v in noted.items() if v is not None}
+    system = {key: v for key, v in trial.system_attrs.items() if key not in (FAILED, FORGOTTEN)}
+    now.system_attrs = system | ({FAILED: True} if failed else {})
+    return now
 
 
 def publish(

@@ -14,6 +14,12 @@ def identity(study: Study) -> tuple[Any, int]:
     return study._storage, study._study_id
 
 
+def study_attributes(study: Study) -> dict[str, Any]:
+    """The user attributes of a study, which Optuna does not show of Hyperband's brackets."""
+    attributes: dict[str, Any] = study._storage.get_study_user_attrs(study._study_id)
+    return attributes
+
+
 def bracket_of(study: Study | None) -> Any:
     """Hyperband's bracket, which Optuna shows as a study of its own; None elsewhere."""
     return getattr(study, "_bracket_id", None)

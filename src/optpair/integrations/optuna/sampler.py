@@ -38,6 +38,8 @@ from optpair.integrations.optuna.attributes import (
     is_enqueued,
     publish,
     published,
+    read_trials,
+    revisions,
     set_system_attribute,
     state,
 )
@@ -49,6 +51,7 @@ from optpair.problem.outcomes import Direction, Objective
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Float, Space
 from optpair.problem.stop import Stop, check_stop
+from optpair.report import Subject
 from optpair.streams import check_seed
 from optpair.trials.data import Data
 from optpair.trials.history import check_noise_var
@@ -73,6 +76,7 @@ class _StudyModel:
     session: Session
     trials: dict[int, Trial | None] = field(default_factory=dict)
     points: dict[int, np.ndarray] = field(default_factory=dict)
+    revised: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def problem(self) -> Problem:
@@ -80,9 +84,13 @@ class _StudyModel:
         return self.session.problem
 
     def read(self, study: Study) -> list[FrozenTrial]:
-        """Read the trials that have ended since the last time, and return them."""
-        trials = study.get_trials(deepcopy=False, states=_ENDED)
-        new = [trial for trial in trials if trial.number not in self.trials]
+        """Read the trials that have ended or were revised since the last time; return them."""
+        before, self.revised = self.revised, revisions(study)
+        trials = read_trials(study, _ENDED, self.revised)
+        known = {n for n in self.trials if self.revised.get(n) == before.get(n)}
+        if len(known) < len(self.trials):
+            self.session.forget()  # chains that followed a wrong value start anew
+        new = [trial for trial in trials if trial.number not in known]
         for trial in new:
             self.trials[trial.number] = self._ended(trial)
         return new
@@ -105,6 +113,10 @@ class _StudyModel:
             return Trial(trial.number, dict(trial.params), "failed")
         found = {VALUE: Measurement(value, _noise_var(trial))}
         return Trial(trial.number, dict(trial.params), "told", found)
+
+    def has_read(self, trial: FrozenTrial) -> bool:
+        """Whether this model is about the trial as it is: one that ended since is for the next."""
+        return trial.number in self.trials or not trial.state.is_finished()
 
     def told(self) -> list[Trial]:
         """The trials that gave a value, in order."""
@@ -339,6 +351,10 @@ class JESSampler(BaseSampler):
 
         `name` is its heading, the study's name by default.
         """
+        return report.write(self.subject(study, name=name), path)
+
+    def subject(self, study: Study, *, name: str | None = None, answers: bool = True) -> Subject:
+        """What a page on a study is about; see `Optimizer.subject`."""
         with self._lock:
             self._check(study)
             known = self._distributions(study)
@@ -347,14 +363,14 @@ class JESSampler(BaseSampler):
             model = None
             if own is not None:
                 single = {n: only_value(d) for n, d in known.items() if d.single()}
-                answers = own.answers(study) if own.told() else None
+                asked = own.answers(study) if answers and own.told() else None
                 initial, choices = own.session.engine.initial, own.domain.choices
-                model = report.Model(own.domain.space, initial, answers, choices, single)
-            rows = tuple(_reported(t, own) for t in study.get_trials(deepcopy=False))
+                model = report.Model(own.domain.space, initial, asked, choices, single)
+            trials = read_trials(study, revised=None if own is None else own.revised)
+            rows = tuple(_reported(t, own) for t in trials if own is None or own.has_read(t))
             objective = Objective(_direction(study), self._noise)
             heading = study.study_name if name is None else name
-            left_out = self._left_out(study)
-            return report.write(report.Subject(heading, objective, rows, model, left_out), path)
+            return Subject(heading, objective, rows, model, self._left_out(study))
 
     def _answering(
         self, study: Study

@@ -1,0 +1,93 @@
+"""Limits of a run: what ends it before all evaluations are made."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from optuna import Study
+from optuna.trial import FrozenTrial
+
+from optpair.integrations.optuna.attributes import OUTPUT
+from optpair.studies import control, lifecycle
+from optpair.studies.control import Control
+
+ALIKE = 5
+"""Failures in a row, from the first trial on, after which a run ends if all are for one reason."""
+
+NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?|0x[0-9a-f]+", re.I)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why a run ended, and in a sentence where it needs one.
+
+    "complete": all evaluations were made, or are out by hand. "interrupted": by Ctrl-C. "stopped":
+    by an order. "time": its seconds were over. "alike": its first trials all failed alike.
+    """
+
+    kind: Literal["complete", "interrupted", "stopped", "time", "alike"]
+    reason: str = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody ended it."""
+        return self.kind in ("interrupted", "stopped")
+
+
+class Limits:
+    """What ends one run of a study: an order, its time, or first trials that all fail alike."""
+
+    def __init__(
+        self,
+        study: Study,
+        seconds: float | None = None,
+        keep_going: bool = False,
+        stops: int | None = None,
+    ) -> None:
+        self._seconds = math.inf if seconds is None else seconds
+        self._started = time.monotonic()
+        self.keep_going = keep_going
+        self.stops = control.read(study).stops if stops is None else stops
+        """Orders to stop that were given before the run: a worker that starts late gets this."""
+        self._first = len(lifecycle.trials(study))
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._seconds - (time.monotonic() - self._started))
+
+    def reached(self, orders: Control, trials: Sequence[FrozenTrial]) -> Ending | None:
+        """Why this run is to end now; None where it goes on."""
+        if orders.stops > self.stops:
+            return Ending("stopped", "Stopped by optpair stop, or from the page of optpair watch.")
+        if self.left == 0.0:
+            return Ending("time", f"The {self._seconds:g} seconds of this run are over.")
+        reason = None if self.keep_going else failing_alike(trials, self._first)
+        if reason is None:
+            return None
+        return Ending(
+            "alike",
+            f"The first {ALIKE} trials of this run all failed alike: {reason.rstrip('.')}. Mend "
+            "the objective and run this again, or go on with --keep-going.",
+        )
+
+
+def failing_alike(trials: Sequence[FrozenTrial], first: int = 0) -> str | None:
+    """The one reason for which all trials from a number on failed, if they are enough.
+
+    None where any trial of the study has a value. Reasons that differ only by numbers are alike.
+    """
+    states = [lifecycle.state(trial) for trial in trials]
+    if "told" in states:
+        return None
+    failed = [t for t, s in zip(trials, states, strict=True) if s == "failed" and t.number >= first]
+    if len(failed) < ALIKE:
+        return None
+    reasons = [lifecycle.reason(trial.user_attrs.get(OUTPUT)) for trial in failed]
+    alike = len({NUMBER.sub("#", reason) for reason in reasons}) == 1
+    return reasons[-1] if alike else None

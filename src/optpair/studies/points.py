@@ -1,0 +1,98 @@
+"""Points of one's own, from the words of a command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from optpair.studies.config import StudyError
+
+
+def point(words: Sequence[str], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """The parameters that words like lr=0.1 give, or one JSON object with all of them.
+
+    Args:
+        words: one per parameter, or one JSON object, like `params` of `optpair ask --json`.
+        space: the study's parameters.
+
+    Raises:
+        StudyError: if a parameter is missing, unknown, given twice or outside its range.
+    """
+    given: dict[str, Any] = {}
+    for word in words:
+        for name, value in _read(word).items():
+            if name in given:
+                raise StudyError(f"--params gives {name!r} twice")
+            given[name] = value
+    unknown = [name for name in given if name not in space]
+    if unknown:
+        raise StudyError(f"--params has {unknown[0]!r}, but [space] has {', '.join(space)}")
+    missing = [name for name in space if name not in given]
+    if missing:
+        raise StudyError(
+            f"--params lacks {', '.join(missing)}: give every parameter of [space], like "
+            f"--params {missing[0]}=…"
+        )
+    return {name: _value(name, given[name], space[name]) for name in space}
+
+
+def _read(word: str) -> dict[str, Any]:
+    if word.lstrip().startswith("{"):
+        try:
+            return dict(json.loads(word))
+        except ValueError as error:
+            raise StudyError(f"--params {word!r} is not JSON: {error}") from error
+    name, sign, value = word.partition("=")
+    if not sign:
+        raise StudyError(f"--params must be like name=value, or a JSON object, not {word!r}")
+    return {name.strip(): value.strip()}
+
+
+def _value(name: str, given: Any, distribution: BaseDistribution) -> Any:
+    """The value as the study has it; numbers and categories may come as text."""
+    if isinstance(distribution, CategoricalDistribution):
+        for choice in distribution.choices:
+            if _same(given, choice):
+                return choice
+        raise _refused(name, given, f"one of {', '.join(map(str, distribution.choices))}")
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    whole = isinstance(distribution, IntDistribution)
+    accepted = f"{'an int' if whole else 'a number'} from {distribution.low:g} to " + (
+        f"{distribution.high:g}"
+    )
+    if distribution.step is not None and not (whole and distribution.step == 1):
+        accepted += f" in steps of {distribution.step:g}"
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        raise _refused(name, given, accepted) from None
+    inside = distribution.low <= value <= distribution.high  # NaN is not
+    if isinstance(given, bool) or not inside or not _on_grid(value, distribution):
+        raise _refused(name, given, accepted)
+    return int(value) if whole else value
+
+
+def _on_grid(value: float, distribution: FloatDistribution | IntDistribution) -> bool:
+    if distribution.step is None:
+        return True
+    steps = (value - distribution.low) / distribution.step
+    return abs(steps - round(steps)) < 1e-8
+
+
+def _same(given: Any, choice: Any) -> bool:
+    if isinstance(given, str):
+        spellings = {str(choice)} | ({str(choice).lower()} if isinstance(choice, bool) else set())
+        return given in spellings
+    return type(given) is type(choice) and given == choice
+
+
+def _refused(name: str, given: Any, accepted: str) -> StudyError:
+    return StudyError(f"--params {name} must be {accepted}, not {given!r}")

@@ -1,0 +1,1 @@
+"""The live page: searches that are still running, served on this machine."""

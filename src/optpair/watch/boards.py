@@ -1,0 +1,192 @@
+"""Boards: what a live page shows of each search, kept up to date while somebody looks.
+
+A board reads its search about once a second, and asks the model only when a trial has ended or was
+revised. All boards together spend at most a quarter of one core on the model, and reading at most a
+tenth each: they rest in proportion to the processor time that they used. While no page is open,
+nothing is read at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from optpair.report.findings import Findings, gather
+from optpair.report.markup import Markup
+from optpair.report.page import content
+from optpair.report.subject import Subject
+from optpair.report.words import Verdict, nothing, verdict
+from optpair.watch.sources import Source, View, known
+
+INTERVAL = 1.0  # seconds between two looks
+LOOKED_AT = 60.0  # seconds after the last request that somebody is taken to look
+REST, REST_OF_READING = 3.0, 9.0  # seconds at rest for each one that was spent
+AGAIN = 30.0  # seconds after which a model that could not be asked is asked again
+LONGEST = 300  # characters of a problem that are shown
+
+
+class Pace:
+    """The turns at the model: one board at a time, with a rest after each."""
+
+    def __init__(self, rest: float = REST) -> None:
+        self._rest, self._next = rest, 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Yields whether it is this thread's turn now."""
+        mine = time.monotonic() >= self._next and self._lock.acquire(blocking=False)
+        if not mine:
+            yield False
+            return
+        begun = time.thread_time()
+        try:
+            yield True
+        finally:
+            self._next = time.monotonic() + self._rest * (time.thread_time() - begun)
+            self._lock.release()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is known of a search: the last view of it, and what the model last said."""
+
+    view: View | None = None
+    away: str = ""
+    """Why the search cannot be read now."""
+    since: str = ""
+    """Since when that is so."""
+    problem: str = ""
+    """Why the model has nothing to say."""
+    subject: Subject | None = None
+    found: Findings | None = None
+    report: Markup = Markup("")  # noqa: RUF009
+    behind: bool = True
+    """Whether trials have ended that the model has not seen."""
+
+    @property
+    def version(self) -> str:
+        """The same for the same page."""
+        facts = (_facts(self.view), self.away, self.since, self.problem, self.behind, self.report)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+    @property
+    def said(self) -> Verdict | None:
+        """Whether going on is worth it."""
+        if self.subject is None:
+            return None
+        return nothing(self.subject) if self.found is None else verdict(self.subject, self.found)
+
+
+def _facts(view: View | None) -> object:
+    """All of a view but the arrays."""
+    return view and (view.counts, view.running, view.failures, view.evaluations, view.paused)
+
+
+class Board:
+    """One search, followed by a thread of its own. `changed` is notified when its page changes."""
+
+    def __init__(self, source: Source, pace: Pace, changed: threading.Condition) -> None:
+        self.source = source
+        self.snapshot = Snapshot()
+        self.version = self.snapshot.version
+        self.asked = 0
+        """How often the model was asked."""
+        self._pace, self._changed = pace, changed
+        self._known, self._again = "", -math.inf
+        self._wanted = -math.inf
+        self._wake = threading.Event()
+
+    def want(self) -> None:
+        """Somebody looks."""
+        idle = time.monotonic() - self._wanted > LOOKED_AT
+        self._wanted = time.monotonic()
+        if idle:
+            self._wake.set()
+
+    def wake(self) -> None:
+        """End the rest."""
+        self._wake.set()
+
+    def hurry(self) -> None:
+        """Look at once."""
+        self._wanted = time.monotonic()
+        self._wake.set()
+
+    def follow(self, over: threading.Event) -> None:
+        """Look again and again while somebody wants it, until it is over."""
+        while not over.is_set():
+            rest = INTERVAL
+            if time.monotonic() - self._wanted <= LOOKED_AT:
+                begun = time.thread_time()
+                self.look()
+                rest = max(INTERVAL, REST_OF_READING * (time.thread_time() - begun))
+                self.ask()
+            self._wake.wait(rest)
+            self._wake.clear()
+
+    def look(self) -> None:
+        """Read the search, and show what is new of it. The model is not asked."""
+        before = self.snapshot
+        try:
+            view = self.source.read()
+        except Exception as error:  # whatever it is, the page lives on and says so
+            since = before.since or datetime.now().strftime("%H:%M:%S")
+            self._show(replace(before, away=_line(error), since=since))
+            return
+        digest = known(view.subject)
+        now = replace(before, view=view, away="", since="", behind=digest != self._known)
+        if view.subject is None:
+            now = replace(now, problem=view.problem, behind=False)
+        elif not now.behind and now.subject is not None and _out(now) != _out(before):
+            now = _written(now, replace(now.subject, rows=view.subject.rows), now.found)
+        self._show(now)
+
+    def ask(self) -> None:
+        """Ask the model, where it has not seen everything and it is this board's turn."""
+        view = self.snapshot.view
+        if self.snapshot.away or not self.snapshot.behind or view is None:
+            return
+        if time.monotonic() < self._again:
+            return
+        with self._pace.turn() as mine:
+            if not mine:
+                return
+            self.asked += 1
+            try:
+                subject = self.source.subject()
+                now = replace(_written(self.snapshot, subject, gather(subject)), problem="")
+                self._known = known(subject)
+            except Exception as error:  # a storage that is away now is found out by the next look
+                now = replace(self.snapshot, problem=_line(error))
+                self._again = time.monotonic() + AGAIN
+        self._show(replace(now, behind=known(view.subject) != self._known))
+
+    def _show(self, now: Snapshot) -> None:
+        version = now.version
+        with self._changed:
+            self.snapshot = now
+            if version != self.version:
+                self.version = version
+                self._changed.notify_all()
+
+
+def _out(snapshot: Snapshot) -> object:
+    return snapshot.view and snapshot.view.running
+
+
+def _written(snapshot: Snapshot, subject: Subject, found: Findings | None) -> Snapshot:
+    return replace(snapshot, subject=subject, found=found, report=content(subject, found))
+
+
+def _line(error: Exception) -> str:
+    """What an error says, in one line."""
+    said = str(error).strip().splitlines()
+    text = said[0] if said else type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

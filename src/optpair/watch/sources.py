@@ -1,0 +1,113 @@
+"""Sources of a live page: where a search is read from. This one is the file of a saved run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from optpair import Optimizer
+from optpair.report import Row, Subject
+from optpair.report.subject import OUT
+
+
+@dataclass(frozen=True)
+class Running:
+    """A trial whose outcome is still to come; `since` and `worker` are empty where unknown."""
+
+    number: int
+    state: str
+    params: Mapping[str, Any]
+    since: str = ""
+    worker: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A search at one moment, without what the model says of it.
+
+    `evaluations` is how many are wanted, None where nobody said. `paused` is None where no worker
+    takes orders. `problem` says why there can be no model.
+    """
+
+    subject: Subject | None
+    counts: Mapping[str, int]
+    running: tuple[Running, ...] = ()
+    failures: tuple[tuple[int, str], ...] = ()
+    evaluations: int | None = None
+    paused: bool | None = None
+    problem: str = ""
+
+    @property
+    def ended(self) -> int:
+        """Evaluations that were made."""
+        return self.counts.get("told", 0) + self.counts.get("failed", 0)
+
+
+class Source(Protocol):
+    """A search that can be read again and again while it goes on.
+
+    Whatever `read` raises means that the search cannot be read now; the next call tries again.
+    """
+
+    name: str
+    place: str
+
+    def read(self) -> View:
+        """The search as it is now: quick, and without the model."""
+
+    def subject(self) -> Subject:
+        """The search as it is now, with the answers of the model: this takes seconds."""
+
+    def give(self, order: str) -> None:
+        """Give the workers an order: "pause", "resume" or "stop"."""
+
+
+class Saved:
+    """The file of `Optimizer.save`, or the checkpoint of a search, read whenever it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.place = path.stem, str(path)
+        self._path = path
+        self._stamp: tuple[int, ...] | None = None
+        self._view = View(None, {})
+
+    def read(self) -> View:
+        """The trials in the file."""
+        status = self._path.stat()
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            self._view = _view(Optimizer.load(self._path).subject(name=self.name, answers=False))
+            self._stamp = stamp
+        return self._view
+
+    def subject(self) -> Subject:
+        """The trials in the file, and what the model says of them."""
+        return Optimizer.load(self._path).subject(name=self.name)
+
+    def give(self, order: str) -> None:
+        """Nobody would take it."""
+        raise ValueError(f"{self.place} is a saved run: no worker reads an order to {order}")
+
+
+def _view(subject: Subject) -> View:
+    states = [row.state for row in subject.rows]
+    return View(
+        subject,
+        {state: states.count(state) for state in dict.fromkeys(states)},
+        tuple(Running(r.number, r.state, r.params) for r in subject.rows if r.state in OUT),
+        tuple((row.number, "") for row in subject.rows if row.state == "failed"),
+    )
+
+
+def known(subject: Subject | None) -> str:
+    """A digest of what the model learns from: it is asked again where this has changed."""
+    rows = () if subject is None else subject.rows
+    ended = [_learnt(row) for row in rows if row.state not in OUT]
+    return hashlib.sha256(repr(ended).encode()).hexdigest()
+
+
+def _learnt(row: Row) -> tuple[Any, ...]:
+    return row.number, row.state, row.value, row.noise_var, sorted(row.params.items())

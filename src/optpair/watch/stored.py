@@ -1,0 +1,121 @@
+"""Studies in Optuna's storages as sources of a live page, whoever made them."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from optuna import Study
+from optuna.trial import FrozenTrial
+
+from optpair.integrations.optuna import JESSampler
+from optpair.integrations.optuna.attributes import OUTPUT, published, read_trials
+from optpair.report import Subject
+from optpair.studies import control, lifecycle
+from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.control import ORDERS
+from optpair.studies.samplers import make_sampler
+from optpair.studies.storage import (
+    NOISE,
+    SPACE,
+    file_of,
+    find_study,
+    is_there,
+    open_study,
+    without_secrets,
+)
+from optpair.watch.sources import Running, View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANY = "a study of several objectives has no single best point; this page is for one objective"
+
+
+class Stored:
+    """A study by its storage and name, or by its study file. Opened again after it was away."""
+
+    def __init__(self, url: str, name: str, file: StudyFile | None = None) -> None:
+        self.name, self.place = name, without_secrets(url)
+        self._url, self._file = url, file
+        self._study: Study | None = None
+        self._sampler: JESSampler | None = None
+        self._inode: int | None = None
+        self._lock = threading.Lock()
+
+    def read(self) -> View:
+        """The trials in the storage."""
+        study = self._open()
+        try:
+            trials, attributes = read_trials(study), study.user_attrs
+            if len(study.directions) > 1:
+                return View(None, Counter(t.state.name.lower() for t in trials), problem=MANY)
+            counts = {str(state): n for state, n in lifecycle.count(trials).items()}
+            assert self._sampler is not None
+            subject = self._sampler.subject(study, name=self.name, answers=False)
+        except Exception:
+            self._study = None
+            raise
+        return View(
+            subject,
+            counts,
+            tuple(_running(t) for t in trials if lifecycle.state(t) in ("running", "by hand")),
+            tuple(
+                (t.number, lifecycle.reason(t.user_attrs.get(OUTPUT)))
+                for t in trials
+                if lifecycle.state(t) == "failed"
+            ),
+            None if self._file is None else self._file.evaluations,
+            control.of(attributes).paused if SPACE in attributes else None,
+        )
+
+    def subject(self) -> Subject:
+        """The trials in the storage, and what the model says of them."""
+        study = self._open()
+        assert self._sampler is not None
+        return self._sampler.subject(study, name=self.name)
+
+    def give(self, order: str) -> None:
+        """Write the order where the workers look."""
+        if order not in ORDERS:
+            raise ValueError(f"an order is one of {', '.join(ORDERS)}, not {order!r}")
+        study = self._open()
+        if SPACE not in study.user_attrs:
+            raise StudyError(f"study {self.name!r} has no workers of optpair run to {order}")
+        control.give(study, order)
+
+    def _open(self) -> Study:
+        """The study; an error where it is away. A file that was replaced is opened anew."""
+        with self._lock:
+            path = file_of(self._url)
+            if not is_there(self._url):
+                self._study = None
+                raise StudyError(f"there is no file {path}")
+            inode = None if path is None else _inode(path)
+            if self._study is None or inode != self._inode:
+                self._study, self._inode = self._find(), inode
+            return self._study
+
+    def _find(self) -> Study:
+        if self._file is not None:
+            self._sampler = make_sampler(self._file)
+            return open_study(self._file, self._sampler, make=False)
+        study = find_study(self._url, self.name)
+        self._sampler = JESSampler(seed=0, noise=study.user_attrs.get(NOISE))
+        return study
+
+
+def _inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
+def _running(trial: FrozenTrial) -> Running:
+    since = trial.datetime_start
+    return Running(
+        trial.number,
+        lifecycle.state(trial),
+        published(trial, trial.distributions) or dict(trial.params),
+        "" if since is None else since.strftime("%Y-%m-%d %H:%M:%S"),
+        str(trial.user_attrs.get(lifecycle.WORKER, "")),
+    )
