@@ -372,11 +372,6 @@ class Optimizer(Tables):
         Raises:
             ValueError: where there are several outcomes: a page has one objective so far.
         """
-        if self.problem.goal != "best":
-            raise ValueError(
-                "report is for one objective without constraints so far; print(recommend()) and "
-                "belief() say what was found for several outcomes"
-            )
         from optpair import report  # late: a search may end without a page
 
         return report.write(self.subject(name=name), path)
@@ -388,7 +383,15 @@ class Optimizer(Tables):
         Args:
             name: the page's heading.
             answers: whether the model is asked, which takes some seconds.
+
+        Raises:
+            ValueError: where there are several outcomes, as in `report`.
         """
+        if self.problem.goal != "best":
+            raise ValueError(
+                "report is for one objective without constraints so far; print(recommend()) and "
+                "belief() say what was found for several outcomes"
+            )
         from optpair import report
 
         points = self._history.points

@@ -14,8 +14,9 @@ import optuna
 import pytest
 from typer.testing import CliRunner
 
+from optpair import Optimizer
 from optpair.cli.app import app
-from shell_cases import cheap, filled
+from shell_cases import SPACE, cheap, filled, point
 
 COMMANDS = [
     "run",
@@ -85,6 +86,16 @@ def test_a_report_of_a_saved_run(tmp_path: Path) -> None:
     code, shown, _ = run("report", tmp_path / "run.json")
     assert code == 0
     assert shown.startswith(f"{tmp_path}/run.html\n")
+
+
+def test_a_report_of_a_saved_run_with_several_outcomes_is_refused(tmp_path: Path) -> None:
+    optimizer = Optimizer(SPACE, outcomes={"loss": "minimize", "size": "minimize"}, seed=0)
+    optimizer.tell(point(0), {"loss": 1.0, "size": 2.0})
+    optimizer.save(tmp_path / "run.json")
+    code, _, said = run("report", tmp_path / "run.json")
+    assert code == 1
+    assert said.startswith("Error: report is for one objective without constraints so far")
+    assert not (tmp_path / "run.html").exists()
 
 
 def test_watch_serves_until_ctrl_c(tmp_path: Path) -> None:

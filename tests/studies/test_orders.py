@@ -1,4 +1,4 @@
-"""Orders to workers, limits of a run, revisions and own points, from the command line."""
+"""Orders to workers, endings of runs, revisions and own points, from the command line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution
 from optuna.trial import TrialState, create_trial
 from typer.testing import CliRunner
 
@@ -21,7 +22,7 @@ from optpair.integrations.optuna.attributes import FAILED, OUTPUT, read_trials, 
 from optpair.studies import control, lifecycle, processes
 from optpair.studies.config import StudyError, load
 from optpair.studies.control import CONTROL, Control
-from optpair.studies.limits import ALIKE, Limits, failing_alike
+from optpair.studies.endings import ALIKE, Endings, failing_alike
 from optpair.studies.points import point
 from optpair.studies.storage import open_study
 from optpair.studies.worker import PAUSED, Stop, work
@@ -221,8 +222,8 @@ def test_workers_are_told_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file, started = load(write(tmp_path)), list[list[str]]()
     monkeypatch.setattr(processes.subprocess, "Popen", lambda c, **_: started.append(c))
     study = open_study(file)
-    processes._start(file, Limits(study))
-    processes._start(file, Limits(study, 1e6, keep_going=True))
+    processes._start(file, Endings(study))
+    processes._start(file, Endings(study, 1e6, keep_going=True))
     assert "--seconds" not in started[0]
     assert started[1][5] == "--seconds"
     assert 1e6 - 60 < float(started[1][6]) <= 1e6
@@ -243,10 +244,10 @@ def test_limits_count_from_their_start() -> None:
     study = optuna.create_study()
     for _ in range(ALIKE):
         failed(study, "no gpu")
-    limits = Limits(study)
-    assert limits.reached(control.read(study), study.trials) is None
-    assert Limits(study, 1e-9).reached(Control(), study.trials).kind == "time"  # type: ignore[union-attr]
-    assert limits.reached(Control(False, 1), study.trials).kind == "stopped"  # type: ignore[union-attr]
+    endings = Endings(study)
+    assert endings.reached(control.read(study), study.trials) is None
+    assert Endings(study, 1e-9).reached(Control(), study.trials).kind == "time"  # type: ignore[union-attr]
+    assert endings.reached(Control(False, 1), study.trials).kind == "stopped"  # type: ignore[union-attr]
 
 
 def test_a_value_is_revised(tmp_path: Path) -> None:
@@ -348,6 +349,8 @@ def test_the_point_of_a_trial_that_is_out_means_that_trial(tmp_path: Path) -> No
         (["n=2.5"], "n must be an int from 0 to 8 in steps of 2"),
         (["c=d"], "c must be one of a, b, not 'd'"),
         (["b=1"], "b must be one of True, False, not '1'"),
+        (['{"x": true}'], "x must be a number from -1 to 1, not True"),
+        ([f'{{"n": {10**400}}}'], "n must be an int from 0 to 8 in steps of 2"),
         (["y=1"], "--params has 'y', but [space] has x, n, c, b"),
         (["x"], "must be like name=value, or a JSON object, not 'x'"),
         (["{x"], "is not JSON"),
@@ -357,11 +360,19 @@ def test_the_point_of_a_trial_that_is_out_means_that_trial(tmp_path: Path) -> No
 def test_points_that_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
     space = load(write(tmp_path)).space
     right = {"x": "0", "n": "4", "c": "a", "b": "true"}
-    named = {word.partition("=")[0] for word in words}
+    named = {word.partition("=")[0].strip('{"').partition('"')[0] for word in words}
     others = [f"{name}={value}" for name, value in right.items() if name not in named]
     with pytest.raises(StudyError) as refused:
         point([*others, *words], space)
     assert message in str(refused.value)
+
+
+def test_levels_are_numbers_by_any_spelling() -> None:
+    space = {"lr": CategoricalDistribution([1e-4, 1.0]), "n": CategoricalDistribution([16, 32])}
+    assert point(["lr=1e-4", "n=16.0"], space) == {"lr": 1e-4, "n": 16}
+    assert point(['{"lr": 1, "n": 32}'], space) == {"lr": 1.0, "n": 32}
+    with pytest.raises(StudyError, match=r"n must be one of 16, 32, not '17'"):
+        point(["lr=1", "n=17"], space)
 
 
 def test_a_point_lacks_a_parameter(tmp_path: Path) -> None:

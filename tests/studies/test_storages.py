@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from optpair.cli.app import app
 from optpair.studies import commands, lifecycle, storage, worker
 from optpair.studies.config import StudyFile, load
-from optpair.studies.limits import Ending
+from optpair.studies.endings import Ending
 from optpair.studies.objective import Outcome
 from optpair.studies.storage import open_study
 from optpair.studies.worker import record

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
 from optuna.trial import TrialState, create_trial
 from watch_cases import SPACE, add, fetch, serving, study_file, until
 
+from optpair import Constraint, Optimizer
 from optpair.engine.answers import Answers
 from optpair.integrations.optuna.attributes import FAILED, OUTPUT, revise
 from optpair.integrations.optuna.sampler import _StudyModel
 from optpair.studies.config import load
 from optpair.studies.storage import open_study
-from optpair.watch import boards
+from optpair.watch import boards, page
 from optpair.watch.boards import Board, Pace
-from optpair.watch.sources import Saved, Source, View
+from optpair.watch.page import Reader
+from optpair.watch.sources import SEVERAL, Failure, Saved, Source, View
 from optpair.watch.stored import Stored
 from optpair.watch.targets import sources
-from shell_cases import cheap, filled
+from shell_cases import SPACE as CASES
+from shell_cases import cheap, filled, point
 
 
 def board_of(source: Source, rest: float = 0.0) -> Board:
@@ -79,7 +85,7 @@ def test_failures_come_with_their_reasons(study: optuna.Study, tmp_path: Path) -
     )
     study.add_trial(failed)
     view = stored(tmp_path).read()
-    assert view.failures == ((5, "exit code 1: no gpu"),)
+    assert view.failures == (Failure(5, "exit code 1: no gpu"),)
     assert view.counts == {"told": 5, "failed": 1}
     assert (view.evaluations, view.paused) == (12, False)
 
@@ -195,12 +201,85 @@ def test_a_saved_run_that_changes(tmp_path: Path) -> None:
     optimizer.save(path)
     refresh(board)
     assert board.asked == 2
-    assert board.snapshot.view.failures == ((3, ""),)  # type: ignore[union-attr]
+    assert board.snapshot.view.failures == (Failure(3),)  # type: ignore[union-attr]
     path.write_text("{}")
     refresh(board)
     assert "no saved optimizer" in board.snapshot.away
     with pytest.raises(ValueError, match="no worker reads an order to stop"):
         Saved(path).give("stop")
+
+
+def test_reasons_and_notes_of_a_saved_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    optimizer = filled(cheap(), [0.5, 0.2])
+    optimizer.tell(point(2), failed=True, reason="Traceback:\n  <no gpu>", notes={"by": "Ann"})
+    optimizer.save(path)
+    board = board_of(Saved(path))
+    refresh(board)
+    text = page.one(board, 0, Reader(), alone=True)
+    assert "<strong>trial 2</strong> &lt;no gpu&gt;<code>by: Ann</code>" in text
+    optimizer.revise(0, 0.5, notes={"by": "Bob"})  # nothing to learn from, but to be seen
+    optimizer.save(path)
+    refresh(board)
+    assert board.asked == 1
+    assert "<td>Bob</td>" in board.snapshot.report
+
+
+OUTCOMES: dict[str, Any] = {
+    "feasible": {"loss": "minimize", "latency": Constraint(high=20)},
+    "front": {"loss": "minimize", "energy": "minimize"},
+}
+
+
+@pytest.mark.parametrize("goal", OUTCOMES)
+def test_a_saved_run_with_several_outcomes_lists_its_trials(goal: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    optimizer = Optimizer(CASES, outcomes=OUTCOMES[goal], seed=0)
+    loss, other = OUTCOMES[goal]
+    board = board_of(Saved(path))
+    optimizer.save(path)
+    refresh(board)
+    assert (board.snapshot.problem, board.snapshot.report) == (SEVERAL, "")
+    optimizer.tell(point(0), {loss: 0.25, other: 12.5})
+    optimizer.tell(point(1), {other: 13.75})  # the only value is not that of the objective
+    optimizer.tell(point(2), failed=True, reason="no gpu", notes={"by": "Ann"})
+    optimizer.ask()
+    optimizer.save(path)
+    refresh(board)
+    text = page.one(board, 0, Reader(), alone=True)
+    assert f"No answers: {SEVERAL}." in text
+    assert "1 trial out" in text
+    assert "2 told, 1 failed, 1 pending" in text
+    assert "<strong>trial 2</strong> no gpu<code>by: Ann</code>" in text
+    heads = re.findall(r'<th><button type="button">(.*?)</button></th>', text)
+    assert heads == ["trial", "state", loss, other, "x", "c", "message", "by"]
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr.*?</tr>", text)[1:]]
+    assert [[re.sub("<.*?>", "", cell) for cell in row[:4]] for row in rows] == [
+        ["0", "told", "0.25", "12.5"],
+        ["1", "told", "", "13.75"],
+        ["2", "failed", "", ""],
+        ["3", "pending", "", ""],
+    ]
+    assert (board.asked, board.snapshot.away) == (0, "")
+    assert SEVERAL in page.several([board, board], Reader(), "")
+    with pytest.raises(ValueError, match="report is for one objective without constraints"):
+        Saved(path).subject()
+
+
+def test_a_file_that_changes_between_one_outcome_and_several(tmp_path: Path) -> None:
+    path, one, several = (tmp_path / name for name in ("run.json", "one.json", "several.json"))
+    filled(cheap(), [0.5, 0.2]).save(one)
+    Optimizer(CASES, outcomes=OUTCOMES["front"], seed=0).save(several)
+    board = board_of(Saved(path))
+    for _ in range(2):
+        shutil.copy(one, path)
+        refresh(board)
+        assert board.snapshot.problem == ""
+        assert "Recommended" in board.snapshot.report
+        shutil.copy(several, path)
+        refresh(board)
+        assert board.snapshot.found is board.snapshot.subject is None
+        assert board.snapshot.report == ""
 
 
 def test_many_read_while_trials_are_added(
@@ -238,14 +317,23 @@ def test_a_study_that_optuna_made_alone(tmp_path: Path) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(study_name="tpe", storage=url)
     study.optimize(lambda trial: trial.suggest_float("y", 0, 1), n_trials=3)
-    optuna.create_study(study_name="two", storage=url, directions=["minimize", "maximize"])
+    two = optuna.create_study(study_name="two", storage=url, directions=["minimize", "maximize"])
+    two.optimize(lambda trial: (trial.suggest_float("y", 0, 1), float("inf")), n_trials=1)
     found = sources([str(tmp_path / "foreign.db")])
     assert [source.name for source in found] == ["tpe", "two"]
     view = found[0].read()
     assert (view.counts, view.evaluations, view.paused) == ({"told": 3}, None, None)
     with pytest.raises(ValueError, match="has no workers of optpair run"):
         found[0].give("pause")
-    assert "several objectives" in found[1].read().problem
+    board = board_of(found[1])
+    refresh(board)
+    assert board.snapshot.problem == "for several objectives this page shows the trials only"
+    assert re.findall(r'"button">(.*?)</button>', board.snapshot.report)[2:] == [
+        "value 0",
+        "value 1",
+        "y",
+    ]
+    assert board.snapshot.view.counts == {"complete": 1}  # type: ignore[union-attr]
     assert [source.name for source in sources([url], ["two"])] == ["two"]
 
 

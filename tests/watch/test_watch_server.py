@@ -16,7 +16,7 @@ from optpair.studies.config import load
 from optpair.studies.storage import open_study
 from optpair.watch import boards, server
 from optpair.watch.server import Server
-from optpair.watch.sources import Running, View
+from optpair.watch.sources import Failure, Running, View
 from optpair.watch.stored import Stored
 
 EVIL = "<script>throw 1</script>"
@@ -31,7 +31,7 @@ class Given:
             None,
             {"told": 3, "failed": 5},
             (Running(8, "running", {"x": 0.25, EVIL: EVIL}, "2026-01-01 10:00:00", "host:1"),),
-            tuple((i, f"exit code {i}: {EVIL}") for i in range(5)),
+            tuple(Failure(i, f"exit code {i}: {EVIL}", {EVIL: EVIL}) for i in range(5)),
             evaluations=10,
             paused=paused,
         )

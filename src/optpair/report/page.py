@@ -6,9 +6,10 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from optpair.report.words import (
 )
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
+NOTHING: Mapping[int, str] = MappingProxyType({})
 LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
 
 
@@ -80,7 +82,8 @@ def policy(*scripts: str) -> str:
 def content(subject: Subject, found: Findings | None) -> Markup:
     """What was found, and the trials."""
     body = _verdict(nothing(subject)) if found is None else _answers(subject, found)
-    return join([body, _table(subject, found)])
+    names = () if subject.model is None else tuple(subject.model.space)
+    return join([body, trials(subject.rows, names, _predicted(subject, found), found)])
 
 
 def _header(subject: Subject, made: datetime) -> Markup:
@@ -320,35 +323,45 @@ def _matters(found: Findings) -> Markup:
     )
 
 
-def _table(subject: Subject, found: Findings | None) -> Markup:
-    if not subject.rows:
+def _predicted(subject: Subject, found: Findings | None) -> dict[int, str]:
+    """What is predicted for the told trials, by their numbers."""
+    if found is None:
+        return {}
+    means = zip(subject.told, found.predicted.mean, found.predicted.std, strict=True)
+    return {row.number: f"{number(m, s)} ± {number(s, s)}" for row, m, s in means}
+
+
+def trials(
+    rows: Sequence[Row],
+    names: Sequence[str] = (),
+    predicted: Mapping[int, str] = NOTHING,
+    found: Findings | None = None,
+) -> Markup:
+    """The table of trials; the parameters that are named come first."""
+    if not rows:
         return Markup()
-    names = list(dict.fromkeys(name for row in subject.rows for name in row.params))
-    if subject.model is not None:
-        names = list(dict.fromkeys([*subject.model.space, *names]))
-    predicted: dict[int, str] = {}
-    if found is not None:
-        means = zip(subject.told, found.predicted.mean, found.predicted.std, strict=True)
-        predicted = {row.number: f"{number(m, s)} ± {number(s, s)}" for row, m, s in means}
-    messages = any(row.message for row in subject.rows)
-    values = any(row.value is not None for row in subject.rows)
-    said = ["value"] * values + ["predicted"] * (found is not None)
-    notes = list(dict.fromkeys(name for row in subject.rows for name in row.notes))
+    names = list(dict.fromkeys([*names, *(name for row in rows for name in row.params)]))
+    messages = any(row.message for row in rows)
+    values = any(row.value is not None for row in rows)
+    outcomes = list(dict.fromkeys(name for row in rows for name in row.outcomes))
+    said = ["value"] * values + outcomes + ["predicted"] * (found is not None)
+    notes = list(dict.fromkeys(name for row in rows for name in row.notes))
     heads = ["trial", "state", *said, *names, *(["message"] if messages else []), *notes]
     body = [
         _row(
             row,
-            [_value(row)] * values + [predicted.get(row.number, "")] * (found is not None),
+            [_value(row.value)] * values
+            + [_value(row.outcomes.get(name)) for name in outcomes]
+            + [predicted.get(row.number, "")] * (found is not None),
             names,
             messages,
             notes,
         )
-        for row in subject.rows
+        for row in rows
     ]
     best = None if found is None else found.observed.number
     marked = [
-        el("tr", cells, class_=_kind(row, best))
-        for row, cells in zip(subject.rows, body, strict=True)
+        el("tr", cells, class_=_kind(row, best)) for row, cells in zip(rows, body, strict=True)
     ]
     return _section(
         "Trials",
@@ -373,8 +386,8 @@ def _kind(row: Row, best: int | None) -> str | None:
     return "bad" if row.state == "failed" else "out" if row.state in OUT else None
 
 
-def _value(row: Row) -> Markup | str:
-    return "" if row.value is None else exact(row.value)
+def _value(value: float | None) -> Markup | str:
+    return "" if value is None else exact(value)
 
 
 def _row(

@@ -30,6 +30,8 @@ class Row:
     message: str = ""
     x: np.ndarray | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    """Values by name, where there are several in place of `value`."""
 
     @property
     def counts(self) -> bool:

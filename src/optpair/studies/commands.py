@@ -25,9 +25,9 @@ from optpair.integrations.optuna.attributes import revise as write_revision
 from optpair.studies import control, lifecycle, processes
 from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.control import Order
+from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import forget
 from optpair.studies.lifecycle import trials as _trials
-from optpair.studies.limits import Ending, Limits
 from optpair.studies.objective import KEPT, Outcome
 from optpair.studies.points import point
 from optpair.studies.samplers import make_sampler
@@ -88,14 +88,14 @@ def run(
         try:
             if workers == 1:
                 study = open_study(file, make_sampler(file))
-                limits = Limits(study, seconds, keep_going, stops)
-                ending = work(file, study, stop, say, limits=limits)
+                endings = Endings(study, seconds, keep_going, stops)
+                ending = work(file, study, stop, say, endings=endings)
                 finished = ending.kind == "complete"
             else:
                 study = open_study(file)  # made here, so that they find it
-                limits = Limits(study, seconds, keep_going)
-                finished = processes.run(file, workers, stop, say, limits)
-                ending = _ending(file, study, limits)
+                endings = Endings(study, seconds, keep_going)
+                finished = processes.run(file, workers, stop, say, endings)
+                ending = _ending(file, study, endings)
         except KeyboardInterrupt:
             return Ran(Ending("interrupted"), False, study)
         except StudyError as error:
@@ -109,7 +109,7 @@ def run(
     return Ran(ending, finished, study)
 
 
-def _ending(file: StudyFile, study: Study, limits: Limits) -> Ending:
+def _ending(file: StudyFile, study: Study, endings: Endings) -> Ending:
     """Why workers have ended, whose processes say only that they did."""
     try:
         trials, orders = _trials(study), control.read(study)
@@ -117,7 +117,7 @@ def _ending(file: StudyFile, study: Study, limits: Limits) -> Ending:
         return Ending("complete")  # what they saw stands
     if lifecycle.ended(lifecycle.count(trials)) >= file.evaluations:
         return Ending("complete")
-    return limits.reached(orders, trials) or Ending("complete")
+    return endings.reached(orders, trials) or Ending("complete")
 
 
 def order(file: StudyFile, wanted: Order) -> dict[str, Any]:

@@ -70,12 +70,10 @@ def _value(name: str, given: Any, distribution: BaseDistribution) -> Any:
     )
     if distribution.step is not None and not (whole and distribution.step == 1):
         accepted += f" in steps of {distribution.step:g}"
-    try:
-        value = float(given)
-    except (TypeError, ValueError):
-        raise _refused(name, given, accepted) from None
-    inside = distribution.low <= value <= distribution.high  # NaN is not
-    if isinstance(given, bool) or not inside or not _on_grid(value, distribution):
+    value = _number(given)
+    if value is None or not distribution.low <= value <= distribution.high:  # NaN is not either
+        raise _refused(name, given, accepted)
+    if not _on_grid(value, distribution):
         raise _refused(name, given, accepted)
     return int(value) if whole else value
 
@@ -88,10 +86,20 @@ def _on_grid(value: float, distribution: FloatDistribution | IntDistribution) ->
 
 
 def _same(given: Any, choice: Any) -> bool:
+    if isinstance(choice, int | float) and not isinstance(choice, bool):
+        return _number(given) == choice
     if isinstance(given, str):
         spellings = {str(choice)} | ({str(choice).lower()} if isinstance(choice, bool) else set())
         return given in spellings
     return type(given) is type(choice) and given == choice
+
+
+def _number(given: Any) -> float | None:
+    """A number by any spelling: 1e-4 is 0.0001. True and false are none."""
+    try:
+        return None if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _refused(name: str, given: Any, accepted: str) -> StudyError:

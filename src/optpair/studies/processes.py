@@ -10,16 +10,16 @@ import sys
 from contextlib import suppress
 
 from optpair.studies.config import StudyFile
-from optpair.studies.limits import Limits
+from optpair.studies.endings import Endings
 from optpair.studies.worker import Interrupts, Say
 
 
-def run(file: StudyFile, workers: int, stop: Interrupts, say: Say, limits: Limits) -> bool:
+def run(file: StudyFile, workers: int, stop: Interrupts, say: Say, endings: Endings) -> bool:
     """Start workers and wait for them; whether one of them saw the study finished.
 
     Ctrl-C is passed on, once or twice.
     """
-    processes = [_start(file, limits) for _ in range(workers)]
+    processes = [_start(file, endings) for _ in range(workers)]
     told = False
     try:
         for process in processes:
@@ -41,12 +41,12 @@ def run(file: StudyFile, workers: int, stop: Interrupts, say: Say, limits: Limit
     return any(process.returncode == 0 for process in processes)
 
 
-def _start(file: StudyFile, limits: Limits) -> subprocess.Popen[bytes]:
+def _start(file: StudyFile, endings: Endings) -> subprocess.Popen[bytes]:
     """A worker. A Ctrl-C that is passed on while it starts waits until it listens."""
     command = [sys.executable, "-m", "optpair", "run", str(file.path)]
-    command += ["--seconds", str(limits.left)] * (limits.left < math.inf)
-    command += ["--keep-going"] * limits.keep_going
-    command += ["--stops", str(limits.stops)]
+    command += ["--seconds", str(endings.left)] * (endings.left < math.inf)
+    command += ["--keep-going"] * endings.keep_going
+    command += ["--stops", str(endings.stops)]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
     try:
         # A session of its own: Ctrl-C reaches it through this process only.

@@ -25,8 +25,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from optpair.integrations.optuna.attributes import FAILED, NOISE_VAR, OUTPUT, set_system_attribute
 from optpair.studies import control, lifecycle
 from optpair.studies.config import StudyFile
+from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import BEAT, WORKER, Watch, forget
-from optpair.studies.limits import Ending, Limits
 from optpair.studies.objective import Evaluate, Outcome, evaluator
 from optpair.studies.storage import first_line, retry, storage_errors
 
@@ -83,14 +83,14 @@ def work(
     stop: Interrupts,
     say: Say,
     told: Told = lambda *_: None,
-    limits: Limits | None = None,
+    endings: Endings | None = None,
 ) -> Ending:
     """Evaluate trials until the study has its evaluations, or until something ends the run.
 
     `told` is called with a trial's number and outcome when they are in the storage.
     """
     evaluate = evaluator(file)
-    limits = limits or Limits(study)
+    endings = endings or Endings(study)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     was_paused = False
     while not stop:
@@ -98,18 +98,18 @@ def work(
         counts = lifecycle.count(trials)
         if lifecycle.ended(counts) >= file.evaluations or _over(file, study, say):
             return Ending("complete")
-        ending = limits.reached(orders, trials)
+        ending = endings.reached(orders, trials)
         if ending is not None:
             return ending
         if orders.paused != was_paused:
             was_paused = orders.paused
             say(PAUSED if was_paused else "Resumed.")
         if was_paused:
-            stop.wait(min(pause, limits.left))
+            stop.wait(min(pause, endings.left))
         elif lifecycle.ended(counts) + lifecycle.out(counts) < file.evaluations:
             _one(file, study, evaluate, say, told)
         elif counts["running"]:
-            stop.wait(min(pause, limits.left))  # they may yet die
+            stop.wait(min(pause, endings.left))  # they may yet die
         else:
             return Ending("complete")  # the rest is in people's hands
     return Ending("interrupted")

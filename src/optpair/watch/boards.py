@@ -19,7 +19,7 @@ from datetime import datetime
 
 from optpair.report.findings import Findings, gather
 from optpair.report.markup import Markup
-from optpair.report.page import content
+from optpair.report.page import content, trials
 from optpair.report.subject import Subject
 from optpair.report.words import Verdict, nothing, verdict
 from optpair.watch.sources import Source, View, known
@@ -143,8 +143,10 @@ class Board:
         digest = known(view.subject)
         now = replace(before, view=view, away="", since="", behind=digest != self._known)
         if view.subject is None:
-            now = replace(now, problem=view.problem, behind=False)
-        elif not now.behind and now.subject is not None and _out(now) != _out(before):
+            self._known = ""
+            now = replace(now, problem=view.problem, behind=False, subject=None, found=None)
+            now = replace(now, report=trials(view.rows))
+        elif not now.behind and now.subject is not None and _aside(now) != _aside(before):
             now = _written(now, replace(now.subject, rows=view.subject.rows), now.found)
         self._show(now)
 
@@ -177,8 +179,11 @@ class Board:
                 self._changed.notify_all()
 
 
-def _out(snapshot: Snapshot) -> object:
-    return snapshot.view and snapshot.view.running
+def _aside(snapshot: Snapshot) -> object:
+    """What the page shows of trials and the model does not learn from."""
+    view = snapshot.view
+    rows = () if view is None or view.subject is None else view.subject.rows
+    return view and (view.running, [(row.message, dict(row.notes)) for row in rows])
 
 
 def _written(snapshot: Snapshot, subject: Subject, found: Findings | None) -> Snapshot:

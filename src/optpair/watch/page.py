@@ -13,6 +13,7 @@ from optpair.watch.boards import Board, Snapshot
 from optpair.watch.sources import Running
 
 FAILURES = 3  # that are shown at first
+NOTE = 200  # characters of a note that are shown
 REFRESH = 10  # seconds, in a browser that runs no scripts
 STYLE = report.asset("page.css") + report.asset("live.css", "optpair.watch")
 SCRIPTS = (report.asset("page.js"), report.asset("live.js", "optpair.watch"))
@@ -207,8 +208,13 @@ def _failures(snapshot: Snapshot) -> Markup:
     if not failed:
         return Markup()
     rows = [
-        el("li", el("strong", f"trial {n}"), " ", reason or "failed", title=reason)
-        for n, reason in reversed(failed)
+        el(
+            "li",
+            *(el("strong", f"trial {f.number}"), " ", f.reason or "failed"),
+            *(el("code", f"{name}: {short(note, NOTE)}") for name, note in f.notes.items()),
+            title=f.reason,
+        )
+        for f in reversed(failed)
     ]
     first, more = rows[:FAILURES], rows[FAILURES:]
     rest = [

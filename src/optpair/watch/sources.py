@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from optpair import Optimizer
 from optpair.report import Row, Subject
 from optpair.report.subject import OUT
+from optpair.report.words import short
+from optpair.trials.trial import Trial
+
+SEVERAL = "for several outcomes this page shows the trials only"
+LONGEST = 200  # characters of a line that says why a trial failed
 
 
 @dataclass(frozen=True)
@@ -25,20 +30,30 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A trial that failed: why, in one line, and what somebody noted of it."""
+
+    number: int
+    reason: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class View:
     """A search at one moment, without what the model says of it.
 
     `evaluations` is how many are wanted, None where nobody said. `paused` is None where no worker
-    takes orders. `problem` says why there can be no model.
+    takes orders. `problem` says why there can be no model; then `rows` are the trials.
     """
 
     subject: Subject | None
     counts: Mapping[str, int]
     running: tuple[Running, ...] = ()
-    failures: tuple[tuple[int, str], ...] = ()
+    failures: tuple[Failure, ...] = ()
     evaluations: int | None = None
     paused: bool | None = None
     problem: str = ""
+    rows: tuple[Row, ...] = ()
 
     @property
     def ended(self) -> int:
@@ -79,7 +94,7 @@ class Saved:
         status = self._path.stat()
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if stamp != self._stamp:
-            self._view = _view(Optimizer.load(self._path).subject(name=self.name, answers=False))
+            self._view = _view(Optimizer.load(self._path), self.name)
             self._stamp = stamp
         return self._view
 
@@ -92,14 +107,38 @@ class Saved:
         raise ValueError(f"{self.place} is a saved run: no worker reads an order to {order}")
 
 
-def _view(subject: Subject) -> View:
-    states = [row.state for row in subject.rows]
-    return View(
-        subject,
-        {state: states.count(state) for state in dict.fromkeys(states)},
-        tuple(Running(r.number, r.state, r.params) for r in subject.rows if r.state in OUT),
-        tuple((row.number, "") for row in subject.rows if row.state == "failed"),
+def _view(optimizer: Optimizer, name: str) -> View:
+    if optimizer.problem.goal != "best":
+        rows = tuple(map(_row, optimizer.trials))
+        return replace(_listed(rows), problem=SEVERAL, rows=rows)
+    subject = optimizer.subject(name=name, answers=False)
+    return replace(_listed(subject.rows), subject=subject)
+
+
+def _row(trial: Trial) -> Row:
+    """A trial with several outcomes."""
+    return Row(
+        *(trial.id, trial.state, trial.actual),
+        message=trial.reason or "",
+        notes=trial.notes,
+        outcomes={name: found.value for name, found in trial.outcomes.items()},
     )
+
+
+def _listed(rows: tuple[Row, ...]) -> View:
+    states = [row.state for row in rows]
+    return View(
+        None,
+        {state: states.count(state) for state in dict.fromkeys(states)},
+        tuple(Running(r.number, r.state, r.params) for r in rows if r.state in OUT),
+        tuple(Failure(r.number, _line(r.message), r.notes) for r in rows if r.state == "failed"),
+    )
+
+
+def _line(reason: str) -> str:
+    """The last line of a reason: of a traceback, the one that says most."""
+    lines = reason.strip().splitlines()
+    return short(lines[-1].strip(), LONGEST) if lines else ""
 
 
 def known(subject: Subject | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from optuna import Study
@@ -11,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from optpair.integrations.optuna import JESSampler
 from optpair.integrations.optuna.attributes import OUTPUT, published, read_trials
-from optpair.report import Subject
+from optpair.report import Row, Subject
 from optpair.studies import control, lifecycle
 from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.control import ORDERS
@@ -25,12 +26,12 @@ from optpair.studies.storage import (
     open_study,
     without_secrets,
 )
-from optpair.watch.sources import Running, View
+from optpair.watch.sources import Failure, Running, View
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MANY = "a study of several objectives has no single best point; this page is for one objective"
+MANY = "for several objectives this page shows the trials only"
 
 
 class Stored:
@@ -50,7 +51,7 @@ class Stored:
         try:
             trials, attributes = read_trials(study), study.user_attrs
             if len(study.directions) > 1:
-                return View(None, Counter(t.state.name.lower() for t in trials), problem=MANY)
+                return _several(trials)
             counts = {str(state): n for state, n in lifecycle.count(trials).items()}
             assert self._sampler is not None
             subject = self._sampler.subject(study, name=self.name, answers=False)
@@ -62,7 +63,7 @@ class Stored:
             counts,
             tuple(_running(t) for t in trials if lifecycle.state(t) in ("running", "by hand")),
             tuple(
-                (t.number, lifecycle.reason(t.user_attrs.get(OUTPUT)))
+                Failure(t.number, lifecycle.reason(t.user_attrs.get(OUTPUT)))
                 for t in trials
                 if lifecycle.state(t) == "failed"
             ),
@@ -108,6 +109,18 @@ class Stored:
 
 def _inode(path: Path) -> int:
     return path.stat().st_ino
+
+
+def _several(trials: Sequence[FrozenTrial]) -> View:
+    """Trials with several objectives, which Optuna calls by numbers."""
+    rows = tuple(
+        Row(
+            *(t.number, t.state.name.lower(), dict(t.params)),
+            outcomes={f"value {i}": value for i, value in enumerate(t.values or ())},
+        )
+        for t in trials
+    )
+    return View(None, Counter(row.state for row in rows), problem=MANY, rows=rows)
 
 
 def _running(trial: FrozenTrial) -> Running:

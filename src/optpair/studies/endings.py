@@ -1,4 +1,4 @@
-"""Limits of a run: what ends it before all evaluations are made."""
+"""Endings of a run: what ends it before all evaluations are made."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ending:
         return self.kind in ("interrupted", "stopped")
 
 
-class Limits:
+class Endings:
     """What ends one run of a study: an order, its time, or first trials that all fail alike."""
 
     def __init__(
