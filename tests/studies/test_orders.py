@@ -25,7 +25,7 @@ from optpair.studies.control import CONTROL, Control
 from optpair.studies.endings import ALIKE, Endings, failing_alike
 from optpair.studies.points import point
 from optpair.studies.storage import open_study
-from optpair.studies.worker import PAUSED, Stop, work
+from optpair.studies.worker import PAUSED, Interrupts, work
 from shell_cases import TINY
 
 FILE = """
@@ -87,7 +87,7 @@ def test_a_worker_waits_while_paused_and_ends_when_stopped(tmp_path: Path) -> No
     control.give(study, "pause")
     endings: list[Any] = []
     worker = threading.Thread(
-        target=lambda: endings.append(work(file, study, Stop(print), said.append))
+        target=lambda: endings.append(work(file, study, Interrupts(print), said.append))
     )
     worker.start()
     wait_for(lambda: any("Paused" in line for line in said))
@@ -97,14 +97,16 @@ def test_a_worker_waits_while_paused_and_ends_when_stopped(tmp_path: Path) -> No
     worker.join(10)
     assert [ending.kind for ending in endings] == ["stopped"]
     assert study.trials == []
-    assert work(file, study, Stop(print), said.append).kind == "complete"  # an old stop ends no run
+    assert (
+        work(file, study, Interrupts(print), said.append).kind == "complete"
+    )  # an old stop ends no run
 
 
 def test_a_worker_goes_on_when_resumed(tmp_path: Path) -> None:
     file = load(write(tmp_path))
     study, said = open_study(file), list[str]()
     control.give(study, "pause")
-    worker = threading.Thread(target=lambda: work(file, study, Stop(print), said.append))
+    worker = threading.Thread(target=lambda: work(file, study, Interrupts(print), said.append))
     worker.start()
     wait_for(lambda: bool(said))
     control.give(study, "resume")
