@@ -79,6 +79,26 @@ def test_no_point_of_a_set_beats_another() -> None:
         np.testing.assert_allclose(stars.f[..., o].reshape(M, -1), values, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("most", [1, 25, 60, 1000])
+def test_some_points_have_one_of_each_optimum(most: int) -> None:
+    """Of 4 × 3 optima of up to 8 points; other numbers of points have their turn."""
+    mask = np.random.default_rng(1).uniform(size=(4, 3, 8)) < 0.8
+    mask[0, 0], mask[1, 1], mask[1, 2] = False, np.arange(8) == 5, True
+    places = np.arange(mask.size, dtype=float).reshape(*mask.shape, 1)
+    stars = Optima(places, np.zeros((4, 3, 8, 2)), mask, np.zeros((4, 3)))
+    chosen = stars.some_points(most)[:, 0].astype(int)
+    counts = np.bincount(chosen // 8, minlength=12)
+    each = np.maximum(mask.sum(-1).reshape(-1), 1)
+    assert np.all(counts >= 1)
+    assert np.all(counts <= np.minimum(max(most // 12, 1), each))
+    assert np.all(np.diff(chosen) > 0)
+    assert 0 in chosen  # nothing is feasible, and the first comes closest
+    assert set(chosen) - {0} <= set(np.flatnonzero(mask))
+    assert len(np.unique(chosen % 8)) >= 5
+    if most == 1000:
+        assert len(chosen) == mask.sum() + 1
+
+
 def test_undominated_points() -> None:
     f = np.array([[[1.0, 3.0], [2.0, 2.0], [1.0, 1.0], [2.0, 2.0], [5.0, 5.0]]])
     there = np.array([[True, True, True, True, False]])
