@@ -396,28 +396,62 @@ class _Sides(NamedTuple):
 
     p: np.ndarray
     e: np.ndarray  # ∂p by a shift of the mean
-    h: np.ndarray  # ∂p by the logarithm of √s, and ∂e by a shift
-    j: np.ndarray | None  # ∂e by the logarithm of √s
+    h: np.ndarray | None = None  # ∂p by the logarithm of √s, and ∂e by a shift
+    j: np.ndarray | None = None  # ∂e by the logarithm of √s
+
+
+def _tails(
+    edges: Float[np.ndarray, "M P E q"], lower: np.ndarray, *, slopes: bool
+) -> tuple[_Sides, np.ndarray]:
+    """Of the first objective, above which all is in the box; and Φ at the lower edges."""
+    M, P, E, q = edges.shape
+    if np.array_equal(lower[:-1], np.arange(2, E + 2)):
+        at = np.empty((M, P, E + 1, q))  # the boxes of two objectives: edge by edge, then −∞
+        at[:, :, :-1], at[:, :, -1] = edges, -FAR
+    else:
+        at = _with_ends(edges)[:, :, lower]
+    e = _density(at)
+    h = e * at if slopes else None
+    sides = _Sides(special.ndtr(-at), e, h, None if h is None else h * at)
+    return sides, special.ndtr(at)
+
+
+def _with_ends(edges: Float[np.ndarray, "M P E q"]) -> Float[np.ndarray, "M P _ q"]:
+    """Edges by their numbers: −∞ and +∞ come first."""
+    M, P, E, q = edges.shape
+    at = np.empty((M, P, E + 2, q))
+    at[:, :, BELOW], at[:, :, ABOVE], at[:, :, 2:] = -FAR, FAR, edges
+    return at
 
 
 def _sides(
     edges: Float[np.ndarray, "M P E q"], lower: np.ndarray, upper: np.ndarray, *, slopes: bool
 ) -> _Sides:
-    """Of one objective, box by box."""
-    ends = np.full((*edges.shape[:2], 2, edges.shape[3]), np.array([-FAR, FAR])[:, None])
-    all_edges = np.concatenate([ends, edges], 2)
-    tail, density = special.ndtr(-np.abs(all_edges)), _density(all_edges)
-    low, high = all_edges[:, :, lower], all_edges[:, :, upper]
-    apart = np.abs(tail[:, :, lower] - tail[:, :, upper])
-    across = (low < 0) & (high > 0)
-    p = np.where(across, 1 - tail[:, :, lower] - tail[:, :, upper], apart)
-    moved = density * all_edges
-    e = density[:, :, lower] - density[:, :, upper]
-    h = moved[:, :, lower] - moved[:, :, upper]
+    """Of another objective, box by box: differences between what is at its two edges."""
+    M, P, E, q = edges.shape
+    if np.array_equal(lower[1:], upper[:-1]) and np.array_equal(lower[1:], np.arange(2, E + 2)):
+        at = np.empty((M, P, E + 2, q))  # each edge ends a box and begins the next: no copies
+        at[:, :, 0], at[:, :, 1:-1], at[:, :, -1] = -FAR, edges, FAR
+
+        def apart(of: np.ndarray) -> np.ndarray:
+            return np.asarray(of[:, :, :-1] - of[:, :, 1:])
+    else:
+        at = _with_ends(edges)
+
+        def apart(of: np.ndarray) -> np.ndarray:
+            return np.asarray(of[:, :, lower] - of[:, :, upper])
+
+    # 1 − Φ is [x < 0] and the tail with a sign: differences lose no digits on either side.
+    p = apart(np.copysign(special.ndtr(-np.abs(at)), at))
+    p += apart((at < 0).astype(float))
+    density = _density(at)
+    e = apart(density)
     if not slopes:
-        return _Sides(p, e, h, None)
-    moved = moved * all_edges
-    return _Sides(p, e, h, moved[:, :, lower] - moved[:, :, upper])
+        return _Sides(p, e)
+    density *= at
+    h = apart(density)
+    density *= at
+    return _Sides(p, e, h, apart(density))
 
 
 def _of_front(
@@ -432,21 +466,18 @@ def _of_front(
 ) -> Factor:
     """Several objectives, not dominated by a front."""
     K = len(objectives)
-    parts = zip(edges, boxes.lower, boxes.upper, strict=True)
-    sides = [_sides(*part, slopes=slopes) for part in parts]
+    first, below = _tails(edges[0], boxes.lower[0], slopes=slopes)
+    others = zip(edges[1:], boxes.lower[1:], boxes.upper[1:], strict=True)
+    sides = [first, *(_sides(*part, slopes=slopes) for part in others)]
 
     def summed(**columns: str) -> Each:
         """Σ over boxes of the product over objectives; of objective k, `_k` names the column."""
         product = getattr(sides[0], columns.get("_0", "p"))
         for k in range(1, K):
             product = product * getattr(sides[k], columns.get(f"_{k}", "p"))
-        return np.asarray(np.sum(product, 2))
+        return np.asarray(np.add.reduce(product, 2))
 
     p = np.clip(summed(), 0.0, 1.0)
-    reach = edges[0]
-    below = np.zeros_like(sides[0].p)
-    bounded = boxes.lower[0] > ABOVE
-    below[:, :, bounded] = special.ndtr(reach[:, :, boxes.lower[0][bounded] - 2])
     for side in sides[1:]:
         below *= side.p
     rest = np.clip(below.sum(2), 0.0, 1.0)
