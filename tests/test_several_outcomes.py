@@ -346,13 +346,13 @@ def test_what_does_not_go_together(options: Any, kind: type[Exception], match: s
         Optimizer(SPACE, outcomes=FRONT, **options)
 
 
-def test_what_a_front_has_not(front: Optimizer, constrained: Optimizer, tmp_path: Path) -> None:
+def test_what_a_front_has_not(front: Optimizer, constrained: Optimizer) -> None:
     with pytest.raises(ValueError, match="there are several objectives, 'gain', 'cost'"):
         _ = front.direction
     assert constrained.direction == "maximize"
     for made in (front, constrained):
-        with pytest.raises(ValueError, match="report is for one objective without constraints so"):
-            made.report(tmp_path / "page.html")
+        with pytest.raises(ValueError, match="subject is for one objective without constraints;"):
+            made.subject()
     with pytest.raises(ValueError, match="reference is for several objectives"):
         constrained.recommend(reference={"gain": 0.0})
 

@@ -30,7 +30,7 @@ from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
 
 if TYPE_CHECKING:
-    from optpair.report import Subject
+    from optpair.report import JointSubject, Subject
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -367,13 +367,13 @@ class Optimizer(Tables):
     def report(self, path: str | Path, *, name: str = "optpair") -> dict[str, Any]:
         """Write a page of HTML on what was found, which needs nothing else; see `optpair.report`.
 
-        `name` is its heading. Returns what stands on it: the path, the recommendation, and more.
-
-        Raises:
-            ValueError: where there are several outcomes: a page has one objective so far.
+        `name` is its heading. Returns what stands on it: the path, the recommendation (with several
+        objectives, the front), and more.
         """
         from optpair import report  # late: a search may end without a page
 
+        if self.problem.goal != "best":
+            return report.write_joint(self._joint_subject(name), path)
         return report.write(self.subject(name=name), path)
 
     @_locked
@@ -385,12 +385,12 @@ class Optimizer(Tables):
             answers: whether the model is asked, which takes some seconds.
 
         Raises:
-            ValueError: where there are several outcomes, as in `report`.
+            ValueError: where there are several outcomes, which have a page of another kind.
         """
         if self.problem.goal != "best":
             raise ValueError(
-                "report is for one objective without constraints so far; print(recommend()) and "
-                "belief() say what was found for several outcomes"
+                "subject is for one objective without constraints; report(path) writes the page of "
+                "several outcomes"
             )
         from optpair import report
 
@@ -406,6 +406,26 @@ class Optimizer(Tables):
         asked = self._answers() if answers and self._history.count("told") else None
         model = report.Model(self.space, self._session.engine.initial, asked)
         return report.Subject(name, self.problem.objective, rows, model)
+
+    def _joint_subject(self, name: str) -> JointSubject:
+        """What a page of several outcomes is about."""
+        from optpair import report
+
+        points = self._history.points
+        rows = tuple(
+            report.Row(
+                *(t.id, t.state, t.actual),
+                message=t.reason or "",
+                x=points[t.id],
+                notes=t.notes,
+                outcomes={name: found.value for name, found in t.outcomes.items()},
+            )
+            for t in self._history
+        )
+        measured = self._history.measured()
+        answers = self._answers() if all(measured[o] for o in self.problem.objectives) else None
+        model = report.Model(self.space, self._session.engine.initial, answers)
+        return report.JointSubject(name, self.problem, rows, model)
 
     @_locked
     def save(self, path: str | Path) -> None:

@@ -309,21 +309,27 @@ class Answers:
         return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
 
     @engine_work
-    def effects(self) -> Effects | None:
-        """Which parameters matter to the predicted value, as the model sees values (scaled)."""
-        cube, posterior = self.engine.cube, self.model.objective.posterior
+    def effects(self, column: int | None = None) -> Effects | None:
+        """Which parameters matter to the predicted value, as the model sees values (scaled).
+
+        Of the only objective, unless another outcome's column is given.
+        """
+        own = self.column if column is None else column
+        cube, posterior = self.engine.cube, self.model.outcomes[own].posterior
         return variance_shares(lambda U: mean_at(posterior, cube.spread(U)), cube.parameters)
 
     @engine_work
     def nearness(
-        self, X: Float[np.ndarray, "n D"], x: Float[np.ndarray, " D"]
+        self, X: Float[np.ndarray, "n D"], x: Float[np.ndarray, " D"], column: int | None = None
     ) -> Float[np.ndarray, "n d"]:
         """How close each point is to the slice through x along each parameter, from 0 to 1.
 
         That is the prior correlation of the value there with the value at the slice's point that
-        has the same value of the parameter, averaged over the sets.
+        has the same value of the parameter, averaged over the sets. Values are of the only
+        objective, unless another outcome's column is given.
         """
-        layout, covariance = self.engine.cube.layout, self.model.objective.posterior.covariance
+        own = self.column if column is None else column
+        layout, covariance = self.engine.cube.layout, self.model.outcomes[own].posterior.covariance
         owner = np.asarray(layout.owner)
         found = np.empty((len(X), layout.parameters))
         for k in range(layout.parameters):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from optpair.problem.outcomes import Direction
 from optpair.report import axes
 from optpair.report.axes import Choices, Line
-from optpair.report.findings import Findings, Moment, Slice
+from optpair.report.findings import Answer, Findings, Moment, Slice
 from optpair.report.frame import SLANT, Frame, mark
 from optpair.report.markup import Markup, el, join, px
 from optpair.report.subject import Row
@@ -154,18 +154,26 @@ def unknown(moments: Sequence[Moment], rows: Sequence[Row], what: str, label: st
 
 def along(
     cut: Slice,
-    found: Findings,
+    recommended: Answer,
+    observed: Row | None,
     told: Sequence[Row],
     failed: Sequence[Row],
     x: axes.Axis,
     y: Line,
+    limits: Sequence[float] = (),
+    broken: Collection[int] = (),
 ) -> Markup:
-    """The predicted value along one parameter, with its band, and the trials."""
+    """The predicted value along one parameter, with its band, and the trials.
+
+    Under constraints, `limits` are those of the value, and `broken` has the numbers of the trials
+    that do not meet all of them: crosses.
+    """
     slanted = isinstance(x, Choices) and len(x.choices) > SLANT
     left, bottom = (64, 56) if slanted else (46, 26)
     frame = Frame(x, y, width=340, height=210, left=left, bottom=bottom)
     mean, _, low, high = cut.predicted
-    best = found.recommended.params[cut.name]
+    best = recommended.params[cut.name]
+    crossed = np.array([row.number in broken for row in told], dtype=bool)
     places = [(_beside(frame, row, cut.name), frame.py(row.value)) for row in told]
     lost = [
         (_beside(frame, row, cut.name), frame.top + frame.down - 3)
@@ -189,15 +197,16 @@ def along(
         frame.box(),
         el("path", d=f"M{px(frame.px(best))} {px(frame.top)}v{px(frame.down)}", class_="here"),
         curve,
-        _faded(frame, places, cut.nearness),
+        _faded(frame, places, np.where(crossed, -1.0, cut.nearness)),
+        _faded(frame, places, np.where(crossed, cut.nearness, -1.0), crosses=True),
         frame.dots(lost, "failed"),
-        mark(frame.px(best), frame.py(found.recommended.mean), "disc", "recommended"),
-        _seen(frame, found, cut.name),
+        *(frame.limit(value) for value in limits),
+        mark(frame.px(best), frame.py(recommended.mean), "disc", "recommended"),
+        Markup() if observed is None else _seen(frame, observed, cut.name),
     )
 
 
-def _seen(frame: Frame, found: Findings, name: str) -> Markup:
-    seen = found.observed
+def _seen(frame: Frame, seen: Row, name: str) -> Markup:
     at = frame.px(seen.params[name]), frame.py(seen.value)
     return mark(*at, "star", "observed", _title(seen))
 
@@ -221,11 +230,18 @@ def _posts(
     return join(parts)
 
 
-def _faded(frame: Frame, places: Sequence[tuple[float, float]], nearness: np.ndarray) -> Markup:
-    """Trials, the fainter the further they are from the slice."""
-    degree = np.minimum((nearness * FADES).astype(int), FADES - 1)
+def _faded(
+    frame: Frame,
+    places: Sequence[tuple[float, float]],
+    nearness: np.ndarray,
+    *,
+    crosses: bool = False,
+) -> Markup:
+    """Trials, the fainter the further they are from the slice; none where nearness is below 0."""
+    degree = np.minimum(np.floor(nearness * FADES).astype(int), FADES - 1)
+    drawn = frame.crosses if crosses else frame.dots
     return join(
-        frame.dots([p for p, d in zip(places, degree, strict=True) if d == k], f"fade{k}")
+        drawn([p for p, d in zip(places, degree, strict=True) if d == k], f"fade{k}")
         for k in range(FADES)
     )
 

@@ -81,7 +81,7 @@ def gather(subject: Subject) -> Findings | None:
     now, pairs = answers.data, answers.belief()
     x = pairs.best.x
     effects = answers.effects()
-    grids = [_along(model, x, i) for i in range(len(model.space))]
+    grids = [grid_along(model, x, i) for i in range(len(model.space))]
     predicted = answers.predict(np.concatenate([now.points, *grids])).times(sign)
     ends = np.cumsum([now.told, *map(len, grids)])
     near = answers.nearness(now.points, x)
@@ -151,7 +151,7 @@ def moments(told: int) -> list[int]:
     return sorted({1 + round((told - 1) * s) for s in share} - {told})
 
 
-def _along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
+def grid_along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
     """Legal points of the cube through x along one parameter."""
     layout, parameter = model.space.layout, list(model.space.values())[index]
     columns = [c for c, owner in enumerate(layout.owner) if owner == index]

@@ -8,6 +8,7 @@ from typing import Any
 
 from optpair.report.axes import Axis, Choices
 from optpair.report.markup import Markup, el, join, px, text
+from optpair.report.words import number
 
 SLANT = 5  # more categories than this have slanted labels
 STAR = "M0-7.5 2.2-2.4 7.6-2.3 3.4 1.1 4.9 6.4 0 3.3-4.9 6.4-3.4 1.1-7.6-2.3-2.2-2.4Z"
@@ -107,6 +108,18 @@ class Frame:
         """Many dots as one path, at places of the drawing."""
         path = "".join(f"M{px(x)} {px(y)}h0" for x, y in points)
         return el("path", d=path, class_=f"dots {class_}") if path else Markup()
+
+    def crosses(self, points: Iterable[tuple[float, float]], class_: str) -> Markup:
+        """Many crosses as one path, at places of the drawing."""
+        path = "".join(f"M{px(x - 2.6)} {px(y - 2.6)}l5.2 5.2m0-5.2l-5.2 5.2" for x, y in points)
+        return el("path", d=path, class_=f"crosses {class_}") if path else Markup()
+
+    def limit(self, value: float) -> Markup:
+        """A limit of y across the box, where it is within."""
+        if not 0 < self.y.at(value) < 1:
+            return Markup()
+        line = f"M{px(self.left)} {px(self.py(value))}h{px(self.across)}"
+        return el("path", el("title", f"limit {number(value)}"), d=line, class_="limit")
 
     def svg(self, label: str, *parts: object, **attributes: object) -> Markup:
         """The drawing, with a label for those who cannot see it."""

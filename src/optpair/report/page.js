@@ -44,7 +44,7 @@ const dress = () => {
   }
 
   // The table: a click on a column's name sorts by it, a second one the other way.
-  const body = document.querySelector("tbody");
+  const body = document.querySelector(".trials tbody");
   document.querySelectorAll("th button").forEach((button, column) => {
     button.addEventListener("click", () => {
       const up = button.dataset.sorted !== "up";

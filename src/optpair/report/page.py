@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import resources
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from optpair.problem.space import Categorical
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
-from optpair.report.findings import Answer, Findings
+from optpair.report.findings import Findings
 from optpair.report.markup import Markup, el, join
+from optpair.report.parts import (
+    as_json,
+    conclusion,
+    figure,
+    header,
+    legend,
+    message,
+    parameters,
+    section,
+    table,
+)
 from optpair.report.subject import OUT, Row, Subject, left_out
 from optpair.report.words import (
-    Verdict,
     brief,
     count,
     doubts,
@@ -35,21 +43,20 @@ from optpair.report.words import (
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
 NOTHING: Mapping[int, str] = MappingProxyType({})
-LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
 
 
 def render(subject: Subject, found: Findings | None, made: datetime) -> str:
     """The whole page."""
+    main = el("main", content(subject, found))
+    return whole(subject.name, _header(subject, made), main, footer(found))
+
+
+def whole(title: str, *parts: Markup) -> str:
+    """A page of these parts, with the style and the script that all have."""
     script = asset("page.js")
     guard = el("meta", http_equiv="Content-Security-Policy", content=policy(script))
-    body = el(
-        "body",
-        _header(subject, made),
-        el("main", content(subject, found)),
-        footer(found),
-        el("script", Markup(script)),
-    )
-    return document(subject.name, asset("page.css"), body, guard)
+    body = el("body", *parts, el("script", Markup(script)))
+    return document(title, asset("page.css"), body, guard)
 
 
 def document(title: str, style: str, body: Markup, *more: Markup) -> str:
@@ -81,7 +88,7 @@ def policy(*scripts: str) -> str:
 
 def content(subject: Subject, found: Findings | None) -> Markup:
     """What was found, and the trials."""
-    body = _verdict(nothing(subject)) if found is None else _answers(subject, found)
+    body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
     names = () if subject.model is None else tuple(subject.model.space)
     return join([body, trials(subject.rows, names, _predicted(subject, found), found)])
 
@@ -96,11 +103,7 @@ def _header(subject: Subject, made: datetime) -> Markup:
     if subject.model is not None:
         facts.append(count(len(subject.model.space), "parameter"))
     facts.append(made.strftime("%Y-%m-%d %H:%M"))
-    return el(
-        "header",
-        el("div", el("h1", short(subject.name, LONGEST)), el("p", " · ".join(facts))),
-        el("button", "◐", id="theme", type="button", title="light or dark"),
-    )
+    return header(subject.name, facts)
 
 
 def _answers(subject: Subject, found: Findings) -> Markup:
@@ -115,7 +118,7 @@ def _answers(subject: Subject, found: Findings) -> Markup:
     }
     return join(
         [
-            _verdict(verdict(subject, found)),
+            conclusion(verdict(subject, found)),
             _hero(subject, found),
             _tiles(found, len(told)),
             _over_time(subject, found),
@@ -124,11 +127,6 @@ def _answers(subject: Subject, found: Findings) -> Markup:
             _matters(found),
         ]
     )
-
-
-def _verdict(said: Verdict) -> Markup:
-    words = el("p", el("strong", said.headline), " ", said.reason)
-    return el("section", words, class_=f"verdict {said.level}", id="verdict")
 
 
 def _hero(subject: Subject, found: Findings) -> Markup:
@@ -148,10 +146,10 @@ def _hero(subject: Subject, found: Findings) -> Markup:
                 " and ",
                 exact(best.high, spread),
             ),
-            _params(best),
+            parameters(best.params),
             *(el("p", line, class_="note") for line in doubts(found)),
             *(el("p", f"Left out: {line}", class_="note") for line in left_out(subject.left_out)),
-            el("details", el("summary", "as JSON"), el("pre", _json(best.params))),
+            as_json(best.params),
             class_="card recommended-card",
             id="recommended",
         ),
@@ -164,27 +162,13 @@ def _hero(subject: Subject, found: Findings) -> Markup:
                 f"given once, by trial {seen.number}; predicted there is ",
                 exact(found.expected.mean, spread),
             ),
-            _params(found.expected),
+            parameters(found.expected.params),
             class_="card observed-card",
             id="observed",
         ),
         el("article", el("h2", "Side by side"), charts.ruler(found), class_="card wide"),
         class_="hero",
     )
-
-
-def _params(answer: Answer) -> Markup:
-    return el(
-        "dl",
-        *(
-            el("div", el("dt", name), el("dd", short(value, 40), title=short(str(value), LONGEST)))
-            for name, value in answer.params.items()
-        ),
-    )
-
-
-def _json(params: Any) -> str:
-    return json.dumps(dict(params), indent=2, default=str, ensure_ascii=False)
 
 
 def _tiles(found: Findings, told: int) -> Markup:
@@ -215,7 +199,7 @@ def _tiles(found: Findings, told: int) -> Markup:
 def _over_time(subject: Subject, found: Findings) -> Markup:
     axis = charts.value_axis(found, subject.told, subject.sign, charts.NARROW)
     progress = charts.progress(found, subject.rows, axis, subject.objective.direction)
-    key = _key(
+    key = legend(
         ("predicted-key", "best predicted, 95 %"),
         ("observed-key", "best observed"),
         ("trial-key", "trials"),
@@ -228,13 +212,13 @@ def _over_time(subject: Subject, found: Findings) -> Markup:
             ("next_gain", "What the best next trial would teach, in nats"),
         )
     )
-    return _section(
+    return section(
         "Over time",
         "What the first trials alone would have said, by today's hyperparameters. Values far off "
         "stand at the edge.",
-        _figure("Best predicted and best observed", progress, key),
-        _figure("Still to be won", gap),
-        _figure("What the next trial teaches, in nats", gain),
+        figure("Best predicted and best observed", progress, key),
+        figure("Still to be won", gap),
+        figure("What the next trial teaches, in nats", gain),
         class_="time",
     )
 
@@ -243,13 +227,13 @@ def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> M
     worth = axes.of_values([*found.worth, found.recommended.mean])
     cloud = Cloud(found, subject.told, scales, worth, subject.sign)
     best = "lowest" if subject.objective.direction == "minimize" else "highest"
-    key = _key(
+    key = legend(
         ("q4-key", f"samples of the optimum, {best} f* strongest"),
         ("recommended-key", "recommended"),
         ("star-key", "best observed"),
         ("trial-key", "trials"),
     )
-    return _section(
+    return section(
         "Where the optimum is, and what it is worth",
         f"Each dot is one sample of the optimal pair (x*, f*): {len(found.worth)} guesses that fit "
         "what was seen. A tight cloud is a settled question. The bars are its margins.",
@@ -287,20 +271,22 @@ def _slices(
     failed = [row for row in subject.rows if row.state == "failed" and row.x is not None]
     order = sorted(found.slices, key=lambda cut: -found.total.get(cut.name, 0.0))
     figures = [
-        _figure(
+        figure(
             cut.name,
-            charts.along(cut, found, subject.told, failed, scales[cut.name], axis),
+            charts.along(
+                cut, found.recommended, found.observed, subject.told, failed, scales[cut.name], axis
+            ),
         )
         for cut in order
     ]
-    key = _key(
+    key = legend(
         ("predicted-key", "predicted, 95 %"),
         ("recommended-key", "recommended"),
         ("star-key", "best observed"),
         ("trial-key", "trials"),
         *([("failed-key", "failed")] if failed else []),
     )
-    return _section(
+    return section(
         "One slice a parameter",
         "The predicted value along each parameter, the others as recommended. Trials are the "
         "fainter the further they are from the slice; values far off stand at the edge.",
@@ -313,8 +299,8 @@ def _slices(
 def _matters(found: Findings) -> Markup:
     if not found.total:
         note = "The predicted value is the same everywhere: nothing can be told apart yet."
-        return _section("Which parameters matter", note, class_="matters")
-    return _section(
+        return section("Which parameters matter", note, class_="matters")
+    return section(
         "Which parameters matter",
         "Shares of the variance of the predicted value over the whole space (Sobol indices): what "
         "a parameter explains alone, and, paler, together with others.",
@@ -363,19 +349,10 @@ def trials(
     marked = [
         el("tr", cells, class_=_kind(row, best)) for row, cells in zip(rows, body, strict=True)
     ]
-    return _section(
+    return section(
         "Trials",
         "",
-        el(
-            "div",
-            el(
-                "table",
-                el("thead", el("tr", *(el("th", el("button", h, type="button")) for h in heads))),
-                el("tbody", *marked),
-            ),
-            class_="scroll",
-            tabindex=0,
-        ),
+        table(heads, marked, sorts=True),
         class_="trials",
     )
 
@@ -396,34 +373,9 @@ def _row(
     cells = [row.number, row.state, *said]
     cells += [short(row.params[name], 24) if name in row.params else "" for name in names]
     if messages:
-        cells.append(_message(row.message))
-    cells += [_message(row.notes.get(name, "")) for name in notes]
+        cells.append(message(row.message))
+    cells += [message(row.notes.get(name, "")) for name in notes]
     return join(el("td", cell) for cell in cells)
-
-
-def _message(message: str) -> Markup:
-    """A message, or its last line with the rest behind it."""
-    lines = message.strip().splitlines()
-    last = lines[-1] if lines else ""
-    if len(lines) <= 1 and len(last) <= LONG:
-        return join([last])
-    end = message if len(message) <= LONGEST else f"…{message[1 - LONGEST :]}"
-    return el("details", el("summary", short(last, LONG)), el("pre", end))
-
-
-def _section(title: str, note: str, *parts: object, class_: str) -> Markup:
-    words = [el("p", note, class_="note")] if note else []
-    return el("section", el("h2", title), *words, *parts, class_=f"card {class_}")
-
-
-def _figure(caption: str, *parts: object) -> Markup:
-    return el("figure", el("figcaption", caption), *parts)
-
-
-def _key(*entries: tuple[str, str]) -> Markup:
-    return el(
-        "p", *(el("span", el("i", class_=class_), label) for class_, label in entries), class_="key"
-    )
 
 
 def footer(found: Findings | None) -> Markup:

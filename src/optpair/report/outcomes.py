@@ -1,0 +1,223 @@
+"""Findings of several outcomes: everything that their page shows, asked for once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optpair.engine.answers import Answers
+from optpair.engine.worth import SURE
+from optpair.problem.problem import Problem
+from optpair.report.findings import Slice, grid_along
+from optpair.report.subject import Model, Row
+from optpair.trials.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class JointSubject:
+    """A named search with several outcomes, and its trials, in order.
+
+    The told trials are those of the model's data, in the same order.
+    """
+
+    name: str
+    problem: Problem
+    rows: tuple[Row, ...]
+    model: Model
+
+    @cached_property
+    def told(self) -> tuple[Row, ...]:
+        """The trials in which something was measured."""
+        return tuple(row for row in self.rows if row.state == "told")
+
+    def broken(self, row: Row) -> list[str]:
+        """The constraints that a trial's values do not meet."""
+        limits = self.problem.constraints.items()
+        return [n for n, o in limits if n in row.outcomes and not o.met(row.outcomes[n])]
+
+    def missing(self, row: Row) -> list[str]:
+        """The outcomes that were not measured in a trial."""
+        return [name for name in self.problem.names if name not in row.outcomes]
+
+    def feasible(self, row: Row) -> bool:
+        """Whether a trial's values are known to meet all constraints."""
+        return not self.broken(row) and not set(self.missing(row)) & set(self.problem.constraints)
+
+
+class Belief(NamedTuple):
+    """What is believed of a number: the mean, and 95 % of the belief."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half of the interval, which cannot overflow."""
+        return self.high / 2 - self.low / 2
+
+
+@dataclass(frozen=True)
+class Point:
+    """A recommended point, what is believed of every outcome, and the chance to meet the limits."""
+
+    params: dict[str, Any]
+    outcomes: Mapping[str, Belief]
+    chance: float | None
+
+
+@dataclass(frozen=True)
+class Volume:
+    """The hypervolume of the front, and what is still to be won of it."""
+
+    size: Belief
+    gap: Belief
+    reference: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class JointFindings:
+    """The answers of a model of several outcomes."""
+
+    points: tuple[Point, ...]  # one, or those of a front
+    chosen: int  # the point that slices go through
+    observed: tuple[Row, ...]  # the best observed trial, or the observed front
+    gap: Mapping[str, Belief]  # by objective
+    next_gain: float
+    possible: float | None  # that any point meets all limits, where that was asked
+    volume: Volume | None  # of a front
+    samples: Mapping[str, np.ndarray]  # objectives at the optima that are still possible
+    slices: Mapping[str, list[Slice]]  # by outcome, along every parameter
+    matters: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
+    predicted: Mapping[str, Estimate]  # of the told trials
+    chance: np.ndarray | None  # of the told trials
+    doubted: list[tuple[Row, str, float]]  # trials whose values look like slips; what is expected
+
+    @property
+    def best(self) -> Point:
+        """The point that slices go through: the only one, or one in the middle of the front."""
+        return self.points[self.chosen]
+
+    @property
+    def sure(self) -> bool:
+        """Whether the points meet all limits with a probability of at least 95 %."""
+        return all(point.chance is None or point.chance >= SURE for point in self.points)
+
+
+def gather(subject: JointSubject) -> JointFindings | None:
+    """Ask everything; None where no trial has a value of every objective."""
+    answers = subject.model.answers
+    if answers is None:
+        return None
+    front = subject.problem.goal == "front"
+    x, common = _front(subject, answers) if front else _best(subject, answers)
+    points, signs = answers.data.points, [o.sign for o in subject.problem.outcomes.values()]
+    names, columns = subject.problem.names, range(len(signs))
+    told = [own.times(sign) for own, sign in zip(answers.predict_all(points), signs, strict=True)]
+    effects = {name: answers.effects(c) for c, name in enumerate(names)}
+    space = list(subject.model.space)
+    return JointFindings(
+        **common,
+        slices=dict(zip(names, (_slices(subject, answers, x, c) for c in columns), strict=True)),
+        matters={
+            name: (
+                dict(zip(space, map(float, found.first), strict=True)),
+                dict(zip(space, map(float, found.total), strict=True)),
+            )
+            for name, found in effects.items()
+            if found is not None
+        },
+        predicted=dict(zip(names, told, strict=True)),
+        chance=answers.chance(points),
+        doubted=[
+            (subject.told[one.trial], names[one.column], signs[one.column] * one.expected)
+            for one in answers.doubts()
+        ],
+    )
+
+
+def _best(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[str, Any]]:
+    """The best point under constraints."""
+    problem, pairs = subject.problem, answers.belief()
+    best, (name,) = pairs.best, problem.objectives
+    estimates = zip(problem.outcomes.items(), best.outcomes, strict=True)
+    outcomes = {n: _believed(own, o.sign) for (n, o), own in estimates}
+    params = subject.model.decode(best.x)
+    if best.observed and answers.best_legal_trial is not None:  # to the last digit
+        params |= subject.told[answers.best_legal_trial].params
+    return best.x, {
+        "points": (Point(params, outcomes, best.chance),),
+        "chosen": 0,
+        "observed": (subject.told[answers.best_trial],),
+        "gap": {name: Belief(pairs.gap, *pairs.gap_interval)},
+        "next_gain": pairs.next_gain,
+        "possible": pairs.possible,
+        "volume": None,
+        "samples": {name: problem.objective.sign * pairs.f},
+    }
+
+
+def _front(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[str, Any]]:
+    """The best compromises between several objectives."""
+    problem, sets = subject.problem, answers.sets()
+    found, signs = sets.front, [o.sign for o in problem.objectives.values()]
+    points = tuple(
+        Point(
+            subject.model.decode(x),
+            {
+                name: _believed(own.row(row), o.sign)
+                for (name, o), own in zip(problem.outcomes.items(), found.outcomes, strict=True)
+            },
+            None if found.chance is None else float(found.chance[row]),
+        )
+        for row, x in enumerate(found.x)
+    )
+    chosen = _middle(points, problem)
+    named = list(enumerate(problem.objectives))
+    values = np.concatenate([own for own in sets.f if len(own)] or [np.empty((0, len(signs)))])
+    return found.x[chosen], {
+        "points": points,
+        "chosen": chosen,
+        "observed": tuple(subject.told[row] for row in found.observed),
+        "gap": {name: Belief(float(sets.gap[k]), *sets.gap_interval[:, k]) for k, name in named},
+        "next_gain": sets.next_gain,
+        "possible": None,
+        "volume": Volume(
+            Belief(found.hypervolume, *found.hypervolume_interval),
+            Belief(sets.hypervolume_gap, *sets.hypervolume_gap_interval),
+            {name: signs[k] * float(found.reference[k]) for k, name in named},
+        ),
+        "samples": {name: signs[k] * values[:, k] for k, name in named},
+    }
+
+
+def _believed(estimate: Estimate, sign: float) -> Belief:
+    mean, _, low, high = (float(part) for part in estimate.times(sign))
+    return Belief(mean, low, high)
+
+
+def _middle(points: tuple[Point, ...], problem: Problem) -> int:
+    """The point whose largest lack of the best value of an objective is smallest."""
+    means = np.array([[o.sign * p.outcomes[n].mean / 2 for n, o in problem.objectives.items()]
+                      for p in points])  # fmt: skip
+    extent = np.ptp(means, axis=0)
+    lack = (means.max(0) - means) / np.where(extent > 0, extent, 1.0)
+    return int(np.argmin(lack.max(1)))
+
+
+def _slices(subject: JointSubject, answers: Answers, x: np.ndarray, column: int) -> list[Slice]:
+    """One outcome along every parameter, the others as recommended."""
+    model, name = subject.model, subject.problem.names[column]
+    has = np.array([name in row.outcomes for row in subject.told], dtype=bool)
+    near = answers.nearness(answers.data.points[has], x, column)
+    found = []
+    for i, parameter in enumerate(model.space):
+        grid = grid_along(model, x, i)
+        estimate = answers.predict_all(grid)[column].times(subject.problem.outcomes[name].sign)
+        values = [model.decode(point)[parameter] for point in grid]
+        found.append(Slice(parameter, values, estimate, near[:, i]))
+    return found

@@ -1,0 +1,329 @@
+"""The page of several outcomes: limits that must hold, and goals that pull against each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from itertools import combinations
+from typing import Any
+
+from optpair.problem.space import Categorical
+from optpair.report import axes, charts, front
+from optpair.report.findings import Answer
+from optpair.report.markup import Markup, el, join
+from optpair.report.outcome_words import (
+    doubts,
+    interval,
+    mean,
+    nothing,
+    probability,
+    standing,
+    verdict,
+    wanted,
+    wish,
+)
+from optpair.report.outcomes import Belief, JointFindings, JointSubject, Point
+from optpair.report.page import footer, whole
+from optpair.report.parts import (
+    as_json,
+    conclusion,
+    figure,
+    header,
+    legend,
+    message,
+    parameters,
+    section,
+    table,
+)
+from optpair.report.subject import OUT, Row
+from optpair.report.words import count, exact, number, short
+
+MOST_OBJECTIVES = 4  # of which every pair has a chart
+
+
+def render(subject: JointSubject, found: JointFindings | None, made: datetime) -> str:
+    """The whole page."""
+    states = Counter(row.state for row in subject.rows)
+    counts = ", ".join(f"{n} {state}" for state, n in states.most_common()) or "none yet"
+    facts = [
+        wish(subject.problem),
+        f"{count(len(subject.rows), 'trial')}: {counts}",
+        count(len(subject.model.space), "parameter"),
+        made.strftime("%Y-%m-%d %H:%M"),
+    ]
+    body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
+    main = el("main", body, _trials(subject, found))
+    return whole(subject.name, header(subject.name, facts), main, footer(None))
+
+
+def _answers(subject: JointSubject, found: JointFindings) -> Markup:
+    several = subject.problem.goal == "front"
+    return join(
+        [
+            conclusion(verdict(subject, found)),
+            join([_front(subject, found), _compromises(subject, found)])
+            if several
+            else _hero(subject, found),
+            _tiles(subject, found),
+            *(_slices(subject, found, name) for name in subject.problem.names),
+            _matters(found),
+        ]
+    )
+
+
+def _hero(subject: JointSubject, found: JointFindings) -> Markup:
+    best, (seen,), (name,) = found.best, found.observed, subject.problem.objectives
+    worth, chance = best.outcomes[name], best.chance or 0.0
+    met = subject.feasible(seen)
+    values = [f"{n} {number(v)}" for n, v in seen.outcomes.items() if n != name]
+    return el(
+        "section",
+        el(
+            "article",
+            el("h2", "Recommended" if found.sure else "Likeliest to meet the limits"),
+            el("p", _number(worth), class_="big"),
+            el("p", f"{name}, predicted without noise; 95 % between {interval(worth)}"),
+            parameters(best.params),
+            *(el("p", line, class_="note") for line in doubts(found)),
+            as_json(best.params),
+            class_="card recommended-card",
+            id="recommended",
+        ),
+        el(
+            "article",
+            el("h2", "Best observed" if met else "Closest to the limits"),
+            el("p", exact(seen.outcomes[name]) if name in seen.outcomes else "–", class_="big"),
+            el("p", f"{name} in trial {seen.number}, with {', '.join(values) or 'nothing else'}"),
+            parameters(seen.params),
+            class_="card observed-card",
+            id="observed",
+        ),
+        el(
+            "article",
+            el("h2", "Beside the limits"),
+            el("p", exact_chance(chance), class_="big"),
+            el("p", "is the probability that the recommended point meets all limits"),
+            front.beside_limits(subject, found),
+            legend(
+                ("predicted-key", "predicted, 95 %"),
+                ("star-key", f"trial {seen.number}"),
+                ("limit-key", "limit"),
+            ),
+            class_="card wide",
+            id="limits",
+        ),
+        class_="hero",
+    )
+
+
+def exact_chance(chance: float) -> Markup:
+    """A probability as people read it, with all its digits for machines."""
+    return el("data", probability(chance), value=repr(float(chance)))
+
+
+def _number(belief: Belief) -> Markup:
+    return el("data", mean(belief), value=repr(float(belief.mean)))
+
+
+def _front(subject: JointSubject, found: JointFindings) -> Markup:
+    assert found.volume is not None
+    names, volume = list(subject.problem.objectives), found.volume
+    pairs = list(combinations(names, 2)) if len(names) <= MOST_OBJECTIVES else []
+    if len(names) == 2:
+        drawn = front.front(subject, found, *names, wide=True)
+    else:
+        charts_ = [figure("", front.front(subject, found, *two, wide=False)) for two in pairs]
+        drawn = el("div", *charts_, class_="grid")
+    bad = any(not subject.feasible(row) for row in subject.told)
+    marks = legend(
+        ("recommended-key", "predicted compromises, 95 % intervals"),
+        ("star-key", "observed front"),
+        ("possible-key", "fronts that are still possible"),
+        ("trial-key", "trials"),
+        *([("cross-key", "trials that break a limit")] if bad else []),
+    )
+    low, high = number(volume.size.low), number(volume.size.high)
+    above = ", ".join(f"{name} = {number(end)}" for name, end in volume.reference.items())
+    size = el(
+        "p",
+        "The front's hypervolume is ",
+        exact(volume.size.mean),
+        f", 95 % between {low} and {high}, measured from {above}.",
+        id="volume",
+    )
+    note = (
+        "No other point is predicted to be better than one of these in everything. Trials far off "
+        "stand at the edge; under noise the observed front is partly luck."
+    )
+    if not found.sure:
+        note = "No point is likely to meet all limits yet: the one point is the likeliest to."
+    return section("The best compromises", note, drawn, marks, size, class_="front")
+
+
+def _compromises(subject: JointSubject, found: JointFindings) -> Markup:
+    problem, params = subject.problem, list(subject.model.space)
+    limits = ["limits met"] if problem.constraints else []
+    heads = ["", *(f"{name} ({wanted(problem, name)})" for name in problem.names), *limits, *params]
+    rows = [
+        el("tr", el("td", i + 1), *_compromise(problem.names, point), *_cells(point.params, params))
+        for i, point in enumerate(found.points)
+    ]
+    notes = [el("p", line, class_="note") for line in doubts(found)]
+    return section(
+        "To choose from",
+        "Predicted without noise, ± half of the 95 % interval; numbers as in the chart."
+        if len(problem.objectives) == 2
+        else "Predicted without noise, ± half of the 95 % interval.",
+        *notes,
+        table(heads, rows),
+        class_="compromises",
+    )
+
+
+def _compromise(names: tuple[str, ...], point: Point) -> list[Markup]:
+    cells = [
+        el("td", _number(own), f" ± {number(own.half, digits=2)}", title=interval(own))
+        for own in (point.outcomes[name] for name in names)
+    ]
+    return cells if point.chance is None else [*cells, el("td", exact_chance(point.chance))]
+
+
+def _cells(params: Mapping[str, Any], names: list[str]) -> list[Markup]:
+    return [el("td", short(params[n], 24) if n in params else "") for n in names]
+
+
+def _tiles(subject: JointSubject, found: JointFindings) -> Markup:
+    tiles = [
+        (f"still to be won of {short(name, 24)}", gap, "at most {} (95 %)")
+        for name, gap in found.gap.items()
+    ]
+    if found.volume is not None:
+        tiles.append(("still to be won of hypervolume", found.volume.gap, "at most {} (95 %)"))
+    about = "optimum" if found.volume is None else "front"
+    gain = Belief(found.next_gain, 0.0, 0.0)
+    tiles.append(("the next trial teaches", gain, f"nats about the {about}"))
+    if not found.sure:
+        tiles = tiles[-1:]
+    return el(
+        "section",
+        *(
+            el(
+                "div",
+                el("h3", label),
+                el("p", exact(value.mean, digits=2), class_="big"),
+                el("p", unit.format(number(value.high, digits=2))),
+            )
+            for label, value, unit in tiles
+        ),
+        class_="tiles",
+    )
+
+
+def _slices(subject: JointSubject, found: JointFindings, name: str) -> Markup:
+    """One outcome along every parameter."""
+    problem, model, belief = subject.problem, subject.model, found.best.outcomes[name]
+    limits = front.limits_of(problem.outcomes[name])
+    told = [replace(r, value=r.outcomes[name]) for r in subject.told if name in r.outcomes]
+    broken = {row.number for row in told if subject.broken(row)}
+    best = Answer(found.best.params, belief.mean, belief.low, belief.high)
+    alone = found.observed[0].number if problem.goal == "feasible" else None
+    seen = next((row for row in told if row.number == alone), None)
+    ends = [float(end) for cut in found.slices[name] for end in cut.predicted.mean]
+    y = front.outcome_axis(
+        [row.value or 0.0 for row in told], [*ends, belief.low, belief.high], limits
+    )
+    figures = []
+    for cut in found.slices[name]:
+        parameter = model.space[cut.name]
+        choices = model.named(cut.name) if isinstance(parameter, Categorical) else ()
+        x = axes.of_parameter(parameter, choices)
+        drawn = charts.along(cut, best, seen, told, [], x, y, limits, broken)
+        figures.append(figure(cut.name, drawn))
+    through = "recommended" if problem.goal == "feasible" else f"in compromise {found.chosen + 1}"
+    return section(
+        f"{short(name, 60)}, one slice a parameter",
+        f"The predicted value along each parameter, the others as {through}. Wanted: "
+        f"{wanted(problem, name)}.",
+        _slice_key(limits, broken, seen, several=problem.goal == "front"),
+        el("div", *figures, class_="grid"),
+        class_="slices",
+    )
+
+
+def _slice_key(limits: list[float], broken: set[int], seen: Row | None, several: bool) -> Markup:
+    return legend(
+        ("predicted-key", "predicted, 95 %"),
+        ("recommended-key", "the compromise" if several else "recommended"),
+        *([("star-key", f"trial {seen.number}")] if seen is not None else []),
+        ("trial-key", "trials"),
+        *([("cross-key", "trials that break a limit")] if broken else []),
+        *([("limit-key", f"limit {' and '.join(map(number, limits))}")] if limits else []),
+    )
+
+
+def _matters(found: JointFindings) -> Markup:
+    if not found.matters:
+        return Markup()
+    bars = [figure(name, charts.matters(*shares)) for name, shares in found.matters.items()]
+    return section(
+        "Which parameters matter",
+        "Shares of the variance of each predicted outcome over the whole space (Sobol indices): "
+        "what a parameter explains alone, and, paler, together with others.",
+        el("div", *bars, class_="grid"),
+        class_="matters",
+    )
+
+
+def _trials(subject: JointSubject, found: JointFindings | None) -> Markup:
+    """The table of trials, with every outcome, and a word on what they are worth."""
+    rows = subject.rows
+    if not rows:
+        return Markup()
+    names, outcomes = list(subject.model.space), subject.problem.names
+    messages = ["message"] if any(row.message for row in rows) else []
+    notes = list(dict.fromkeys(name for row in rows for name in row.notes))
+    chances = ["limits met"] if found is not None and found.chance is not None else []
+    heads = ["trial", "state", "standing", *outcomes, *chances, *names, *messages, *notes]
+    best = frozenset(() if found is None else (row.number for row in found.observed))
+    place = {row.number: i for i, row in enumerate(subject.told)}
+    body = []
+    for row in rows:
+        words, at = standing(subject, row, best), place.get(row.number)
+        cells = [el("td", row.number), el("td", row.state), el("td", words)]
+        cells += [_value(found, row, name, at) for name in outcomes]
+        cells += [_likely(found, at)] * bool(chances)
+        cells += _cells(row.params, names)
+        cells += [el("td", message(row.message))] * bool(messages)
+        cells += [el("td", message(row.notes.get(name, ""))) for name in notes]
+        body.append(el("tr", *cells, class_=_kind(row, words)))
+    note = "What is predicted for a trial shows at the pointer." if found is not None else ""
+    if chances:
+        note = (
+            "“Limits met” is the predicted probability that the noiseless values meet all limits; "
+            "the standing is by the measured ones."
+        )
+    return section("Trials", note, table(heads, body, sorts=True), class_="trials")
+
+
+def _value(found: JointFindings | None, row: Row, name: str, at: int | None) -> Markup:
+    value = exact(row.outcomes[name]) if name in row.outcomes else ""
+    if found is None or at is None:
+        return el("td", value)
+    mean, std, *_ = (float(part[at]) for part in found.predicted[name])
+    return el("td", value, title=f"predicted {number(mean, std)} ± {number(std, std)}")
+
+
+def _likely(found: JointFindings | None, at: int | None) -> Markup:
+    if found is None or found.chance is None or at is None:
+        return el("td")
+    return el("td", exact_chance(float(found.chance[at])))
+
+
+def _kind(row: Row, words: str) -> str | None:
+    if row.state != "told":
+        return "bad" if row.state == "failed" else "out" if row.state in OUT else None
+    if words in ("best", "on the front"):
+        return "best"
+    return "broken" if words.startswith("breaks ") else None
