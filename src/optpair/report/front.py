@@ -20,6 +20,7 @@ NEAR = 3.0  # times the spread of the values: those further off stand at the edg
 FAR = 10.0  # times the extent of an axis: limits further off are left out
 BESIDE = 0.8  # times the front's extent: trials further from it stand at the edge
 MOST_SAMPLES = 800  # of the front that are drawn
+ROOM = 13.0  # between numbers of the front
 ROW = 86.0  # the height of an outcome beside its limits
 
 
@@ -119,7 +120,7 @@ def front(
     x, y = (_axis(subject, found, name) for name in (across, up))
     frame = Frame(x, y, 620 if wide else 340, 400 if wide else 260, left=56, top=26)
     told = [row for row in subject.told if across in row.outcomes and up in row.outcomes]
-    sides = [[r for r in told if subject.feasible(r) is good] for good in (True, False)]
+    sides = [[r for r in told if bool(subject.broken(r)) is bad] for bad in (False, True)]
     good, bad = ([_place(frame, row, across, up) for row in side] for side in sides)
     joined = len(subject.problem.objectives) == 2
     signs = subject.problem.objectives[across].sign, subject.problem.objectives[up].sign
@@ -141,19 +142,23 @@ def front(
         *(_whiskers(frame, p.outcomes[across], p.outcomes[up]) for p in found.points),
         *(mark(*at, "star", "observed", _told(row, across, up))
           for row, at in zip(found.observed, seen, strict=True)),
-        *(_numbered(i, at, signs, wide) for i, at in enumerate(points)),
+        *(
+            mark(*at, "disc", "recommended", f"compromise {i + 1}") for i, at in enumerate(points)
+        ),
+        _numbered(points, signs) if wide else Markup(),
     )  # fmt: skip
 
 
 def _axis(subject: JointSubject, found: JointFindings, name: str) -> Line:
-    """The values of an objective: the fronts, and trials that are not far from them."""
-    ends = [end for p in found.points for end in (p.outcomes[name].low, p.outcomes[name].high)]
-    ends += [row.outcomes[name] for row in found.observed]
-    low, high = min(ends), max(ends)
+    """The values of an objective: the fronts, and what is not far from them."""
+    fronts = [p.outcomes[name].mean for p in found.points]
+    fronts += [row.outcomes[name] for row in found.observed]
+    low, high = min(fronts), max(fronts)
     reach = BESIDE * (high / 2 - low / 2)
-    told = [row.outcomes[name] for row in subject.told if name in row.outcomes]
-    near = [v for v in told if low / 2 - reach <= v / 2 <= high / 2 + reach]
-    return axes.of_values([*ends, *near])
+    others = [row.outcomes[name] for row in subject.told if name in row.outcomes]
+    others += [end for p in found.points for end in (p.outcomes[name].low, p.outcomes[name].high)]
+    near = [v for v in others if low / 2 - reach <= v / 2 <= high / 2 + reach]
+    return axes.of_values([*fronts, *near])
 
 
 def _place(frame: Frame, row: Row, across: str, up: str) -> tuple[float, float]:
@@ -166,11 +171,11 @@ def _told(row: Row, across: str, up: str) -> str:
 
 
 def _possible(frame: Frame, found: JointFindings, across: str, up: str) -> Markup:
-    """Points of fronts that are still possible, some of many."""
-    xs, ys = found.samples[across], found.samples[up]
-    every = -(-len(xs) // MOST_SAMPLES) or 1
-    places = [(frame.px(x), frame.py(y)) for x, y in zip(xs[::every], ys[::every], strict=True)]
-    return frame.dots(places, "possible")
+    """Points of fronts that are still possible, some of many, where they are within the box."""
+    pairs = list(zip(found.samples[across], found.samples[up], strict=True))
+    within = [(x, y) for x, y in pairs if 0 < frame.x.at(x) < 1 and 0 < frame.y.at(y) < 1]
+    every = -(-len(within) // MOST_SAMPLES) or 1
+    return frame.dots([(frame.px(x), frame.py(y)) for x, y in within[::every]], "possible")
 
 
 def _stairs(places: Sequence[tuple[float, float]], sign: float) -> Markup:
@@ -197,13 +202,14 @@ def _whiskers(frame: Frame, x: Belief, y: Belief) -> Markup:
     return el("path", d=path, class_="whisker")
 
 
-def _numbered(
-    index: int, place: tuple[float, float], signs: tuple[float, float], wide: bool
-) -> Markup:
-    """A point of the front, with its number in the table on the better side."""
-    label = Markup()
-    if wide:
-        x, y = place[0] + 9 * signs[0], place[1] - 9 * signs[1] + (8 if signs[1] < 0 else 0)
-        anchor = "start" if signs[0] > 0 else "end"
-        label = el("text", index + 1, x=x, y=y, text_anchor=anchor, class_="number")
-    return join([mark(*place, "disc", "recommended", f"compromise {index + 1}"), label])
+def _numbered(places: Sequence[tuple[float, float]], signs: tuple[float, float]) -> Markup:
+    """Numbers as in the table on the better side of the points, where there is room for them."""
+    parts: list[Markup] = []
+    last: tuple[float, float] | None = None
+    for i, (x, y) in enumerate(places):
+        if last is None or max(abs(x - last[0]), abs(y - last[1])) >= ROOM:
+            at, level = x + 9 * signs[0], y - 9 * signs[1] + (8 if signs[1] < 0 else 0)
+            anchor = "start" if signs[0] > 0 else "end"
+            parts.append(el("text", i + 1, x=at, y=level, text_anchor=anchor, class_="number"))
+            last = x, y
+    return join(parts)

@@ -94,10 +94,9 @@ def verdict(subject: JointSubject, found: JointFindings) -> Verdict:
         return _one(subject, found)
     size, gap = found.volume.size, found.volume.gap
     share = [_share(part, size.mean) for part in (gap.mean, gap.high)]
-    reason = (
-        f"About {share[0]} more hypervolume is still to be won, at most {share[1]} (95 %). "
-        f"The best next trial would teach {number(found.next_gain, digits=2)} nats about the front."
-    )
+    reason = f"About {share[0]} more hypervolume is still to be won, at most {share[1]} (95 %)."
+    if gap.high == 0:
+        reason = "No more hypervolume is to be won, as far as the model can see."
     return _weighed(found, gap, size.half, size.mean, reason)
 
 

@@ -66,7 +66,7 @@ def _answers(subject: JointSubject, found: JointFindings) -> Markup:
             join([_front(subject, found), _compromises(subject, found)])
             if several
             else _hero(subject, found),
-            _tiles(subject, found),
+            _tiles(found),
             *(_slices(subject, found, name) for name in subject.problem.names),
             _matters(found),
         ]
@@ -84,7 +84,7 @@ def _hero(subject: JointSubject, found: JointFindings) -> Markup:
             "article",
             el("h2", "Recommended" if found.sure else "Likeliest to meet the limits"),
             el("p", _number(worth), class_="big"),
-            el("p", f"{name}, predicted without noise; 95 % between {interval(worth)}"),
+            el("p", f"{name}, predicted without noise; 95 %: {interval(worth)}"),
             parameters(best.params),
             *(el("p", line, class_="note") for line in doubts(found)),
             as_json(best.params),
@@ -136,7 +136,7 @@ def _front(subject: JointSubject, found: JointFindings) -> Markup:
     else:
         charts_ = [figure("", front.front(subject, found, *two, wide=False)) for two in pairs]
         drawn = el("div", *charts_, class_="grid")
-    bad = any(not subject.feasible(row) for row in subject.told)
+    bad = any(subject.broken(row) for row in subject.told)
     marks = legend(
         ("recommended-key", "predicted compromises, 95 % intervals"),
         ("star-key", "observed front"),
@@ -194,18 +194,19 @@ def _cells(params: Mapping[str, Any], names: list[str]) -> list[Markup]:
     return [el("td", short(params[n], 24) if n in params else "") for n in names]
 
 
-def _tiles(subject: JointSubject, found: JointFindings) -> Markup:
+def _tiles(found: JointFindings) -> Markup:
+    """What is still to be won, once there is a point that likely meets the limits."""
+    if not found.sure:
+        return Markup()
     tiles = [
         (f"still to be won of {short(name, 24)}", gap, "at most {} (95 %)")
         for name, gap in found.gap.items()
     ]
-    if found.volume is not None:
+    if found.volume is None:
+        gain = Belief(found.next_gain, 0.0, 0.0)
+        tiles.append(("the next trial teaches", gain, "nats about the optimum"))
+    else:
         tiles.append(("still to be won of hypervolume", found.volume.gap, "at most {} (95 %)"))
-    about = "optimum" if found.volume is None else "front"
-    gain = Belief(found.next_gain, 0.0, 0.0)
-    tiles.append(("the next trial teaches", gain, f"nats about the {about}"))
-    if not found.sure:
-        tiles = tiles[-1:]
     return el(
         "section",
         *(
