@@ -161,6 +161,23 @@ def test_the_verdict_on_a_front(
     assert f"About {100 * gap.mean:g} % more hypervolume" in found.reason
 
 
+@pytest.mark.parametrize("size", [0.0, 1e308])
+def test_a_hypervolume_beyond_numbers_says_nothing(compromises: Shown, size: float) -> None:
+    volume = Volume(Belief(size, size, size), Belief(0.0, 0.0, 0.0), {})
+    found = said(compromises, volume=volume)
+    assert (found.level, found.headline) == ("go", "Judge by the front itself.")
+
+
+def test_a_limit_that_was_never_measured_is_named(limited: Shown) -> None:
+    (best,) = limited.found.points
+    rows = tuple(replace(row, outcomes={"gain": 1.0}) for row in limited.subject.told)
+    found = verdict(
+        replace(limited.subject, rows=rows),
+        replace(limited.found, points=(replace(best, chance=0.5),)),
+    )
+    assert found.reason == "No trial has a value of load yet."
+
+
 def test_probabilities_are_rounded_down() -> None:
     shown = [probability(c) for c in (0.94999, 0.95, 1.0, 0.0, 1e-9)]
     assert shown == ["94.9 %", "95 %", "100 %", "0 %", "under 0.1 %"]

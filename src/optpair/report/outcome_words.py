@@ -12,6 +12,7 @@ from optpair.report.outcomes import Belief, JointFindings, JointSubject
 from optpair.report.subject import OUT, Row
 from optpair.report.words import LITTLE, MUCH, SMALL, TEACHES_NOTHING, WIDE, Verdict, count, number
 
+LARGEST = 1e300  # a hypervolume beyond may have been cut off
 IMPOSSIBLE = 0.05  # the probability of a feasible point below which there is probably none
 VERBS = {"minimize": "minimise", "maximize": "maximise"}
 
@@ -89,10 +90,13 @@ def verdict(subject: JointSubject, found: JointFindings) -> Verdict:
             f"{initial} on.",
         )
     if not found.sure:
-        return _unlikely(found)
+        return _unlikely(subject, found)
     if found.volume is None:
         return _one(subject, found)
     size, gap = found.volume.size, found.volume.gap
+    if not 0 < size.mean < LARGEST:
+        why = "Its hypervolume is too large or too small to say what is still to be won."
+        return Verdict("go", "Judge by the front itself.", why)
     share = [_share(part, size.mean) for part in (gap.mean, gap.high)]
     reason = f"About {share[0]} more hypervolume is still to be won, at most {share[1]} (95 %)."
     if gap.high == 0:
@@ -110,10 +114,14 @@ def doubts(found: JointFindings) -> list[str]:
     ]
 
 
-def _unlikely(found: JointFindings) -> Verdict:
+def _unlikely(subject: JointSubject, found: JointFindings) -> Verdict:
     chance = found.points[0].chance or 0.0
     reason = f"The recommended one is the likeliest, with a probability of {probability(chance)}."
     headline, level = "No point is likely to meet all limits yet.", "go"
+    limits = subject.problem.constraints
+    never = [n for n in limits if not any(n in row.outcomes for row in subject.told)]
+    if never:
+        return Verdict(level, headline, f"No trial has a value of {never[0]} yet.")
     if found.possible is not None:
         possible = max(found.possible, chance)  # no sample is as sure as a chance at a point
         if possible < IMPOSSIBLE:
@@ -164,8 +172,6 @@ def _weighed(found: JointFindings, gap: Belief, half: float, scale: float, reaso
 
 
 def _share(part: float, whole: float) -> str:
-    if whole <= 0:
-        return number(part, digits=2)
     share = 100 * (part / whole)
     return (
         "under 0.1 %" if 0 < share < 0.1 else f"{share:.2g} %" if share < 99 else f"{share:.0f} %"
