@@ -389,8 +389,8 @@ class Optimizer(Tables):
         """
         if self.problem.goal != "best":
             raise ValueError(
-                "subject is for one objective without constraints; report(path) writes the page of "
-                "several outcomes"
+                "subject is for one objective without constraints; Optimizer.report writes the "
+                "page of several outcomes"
             )
         from optpair import report
 

@@ -94,7 +94,7 @@ def test_a_report_of_a_saved_run_with_several_outcomes_is_refused(tmp_path: Path
     optimizer.save(tmp_path / "run.json")
     code, _, said = run("report", tmp_path / "run.json")
     assert code == 1
-    assert said.startswith("Error: report is for one objective without constraints so far")
+    assert said.startswith("Error: subject is for one objective without constraints; ")
     assert not (tmp_path / "run.html").exists()
 
 

@@ -262,7 +262,7 @@ def test_a_saved_run_with_several_outcomes_lists_its_trials(goal: str, tmp_path:
     ]
     assert (board.asked, board.snapshot.away) == (0, "")
     assert SEVERAL in page.several([board, board], Reader(), "")
-    with pytest.raises(ValueError, match="report is for one objective without constraints"):
+    with pytest.raises(ValueError, match="subject is for one objective without constraints"):
         Saved(path).subject()
 
 
