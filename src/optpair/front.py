@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,8 @@ class Front:
     point of your own, `recommend(reference={…})`, to compare fronts of different times.
 
     Under constraints every point meets all of them with a probability of at least 95 %; where there
-    is no such point, the only one is the likeliest to meet them.
+    is no such point, the only one is the likeliest to meet them. `left_out` are parameters that
+    trials have and the model has not, each with the reason.
     """
 
     points: tuple[FrontPoint, ...]
@@ -64,6 +65,7 @@ class Front:
     observed: tuple[Trial, ...]
     doubted: tuple[Doubted, ...]
     problem: Problem
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -157,7 +159,10 @@ class Front:
         ]
         if not self.feasible:
             lines.insert(0, f"feasible       {feasibility(self.points[0].chance or 0.0)}")
-        return lines + [f"doubted        {one}" for one in self.doubted]
+        from optpair.report import left_out  # late: a search may end without a page
+
+        lines += [f"doubted        {one}" for one in self.doubted]
+        return lines + [f"left out       {line}" for line in left_out(self.left_out)]
 
     def __repr__(self) -> str:
         return f"Front({len(self.points)} points, hypervolume={self.hypervolume:.5g})"

@@ -325,29 +325,6 @@ def test_what_trials_do_not_share_is_sampled_independently_and_said_once(
     assert all(shown.X.shape[1] == 1 for shown in seen[1:])
 
 
-def test_constraints_are_said_to_be_ignored_once(seen: list[Data]) -> None:
-    said: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("optuna.optpair")
-    logger.addHandler(handler)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = study_with(JESSampler(seed=0))
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        if trial.number > 1:
-            trial.set_constraint("small", x - 0.5)
-        return x
-
-    study.optimize(objective, n_trials=3)
-    assert said == []
-    study.optimize(objective, n_trials=3)
-    logger.removeHandler(handler)
-    assert len(said) == 1
-    assert said[0].startswith("JESSampler ignores constraints, which trial 2 has")
-
-
 def test_what_is_left_out_of_a_recommendation_is_named(tmp_path: Path) -> None:
     def add(params: dict[str, float], value: float) -> None:
         distributions = {name: FloatDistribution(0.0, 1.0) for name in params}

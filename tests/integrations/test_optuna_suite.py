@@ -33,17 +33,13 @@ def _quiet() -> Iterator[None]:
     optuna.logging.set_verbosity(before)
 
 
-class TestJESSampler(
-    suite.BasicSamplerTestCase,
-    suite.RelativeSamplerTestCase,
-    suite.SingleOnlySamplerTestCase,
-):
+class TestJESSampler(suite.BasicSamplerTestCase, suite.RelativeSamplerTestCase):
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: JESSampler(seed=0, acquisition="logei", hyperparameters="map", settings=TINY)
 
 
-class TestTheDefaultMethod(suite.RelativeSamplerTestCase, suite.SingleOnlySamplerTestCase):
+class TestTheDefaultMethod(suite.RelativeSamplerTestCase, suite.MultiObjectiveSamplerTestCase):
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: JESSampler(seed=0, settings=replace(TINY, initial=1))

@@ -11,7 +11,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import RDBStorage
 
 from optpair import Settings
-from optpair.integrations.optuna.sampler import JESSampler, _StudyModel
+from optpair.integrations.optuna.model import StudyModel
+from optpair.integrations.optuna.sampler import JESSampler
 from optpair.trials.data import Data
 
 SPACE: dict[str, BaseDistribution] = {
@@ -56,11 +57,11 @@ def test_workers_keep_away_from_each_others_running_trials(
 ) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     apart = spread(postgres, "seeing")
-    seeing = _StudyModel.data
+    seeing = StudyModel.data
 
-    def blind(model: _StudyModel, study: optuna.Study, but: int = -1) -> Data:
+    def blind(model: StudyModel, study: optuna.Study, but: int = -1) -> Data:
         data = seeing(model, study, but)
         return replace(data, pending=data.pending[:0])
 
-    monkeypatch.setattr(_StudyModel, "data", blind)
+    monkeypatch.setattr(StudyModel, "data", blind)
     assert apart > 1.5 * spread(postgres, "blind")

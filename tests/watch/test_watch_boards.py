@@ -17,7 +17,7 @@ from watch_cases import SPACE, add, fetch, serving, study_file, until
 from optpair import Constraint, Optimizer
 from optpair.engine.answers import Answers
 from optpair.integrations.optuna.attributes import FAILED, OUTPUT, revise
-from optpair.integrations.optuna.sampler import _StudyModel
+from optpair.integrations.optuna.model import StudyModel
 from optpair.studies.config import load
 from optpair.studies.storage import open_study
 from optpair.watch import boards, page
@@ -366,13 +366,13 @@ def test_a_name_goes_with_a_storage(tmp_path: Path) -> None:
 def test_a_trial_that_ends_while_the_model_is_asked_is_for_the_next_page(
     study: optuna.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = _StudyModel.answers
+    answers = StudyModel.answers
 
-    def meanwhile(model: _StudyModel, asked: optuna.Study) -> Answers:
+    def meanwhile(model: StudyModel, asked: optuna.Study) -> Answers:
         add(study, 5)
         return answers(model, asked)
 
-    monkeypatch.setattr(_StudyModel, "answers", meanwhile)
+    monkeypatch.setattr(StudyModel, "answers", meanwhile)
     subject = stored(tmp_path).subject()
     assert len(subject.told) == 5
     assert subject.model is not None

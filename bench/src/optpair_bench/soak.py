@@ -225,9 +225,9 @@ def _worker(file: config.StudyFile, evaluations: int, log: Path, blind: bool, re
     """One worker, which writes down what it has told after it was told."""
     file = dataclasses.replace(file, evaluations=evaluations)
     if blind:
-        from optpair.integrations.optuna import sampler
+        from optpair.integrations.optuna import model
 
-        sampler._OUT = ()  # type: ignore[assignment]
+        model._OUT = ()  # type: ignore[assignment]
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
 
     def told(number: int, outcome: Outcome) -> None:

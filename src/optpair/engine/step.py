@@ -356,7 +356,8 @@ class Engine:
         weights = () if model.success is None else (model.success,)
         acquisition = weighted(plain, entry.scale, weights, model.worst)
         if optima is not None:
-            points = np.concatenate([optima.some_points(budget.STARS), points])
+            stars = optima.points
+            points = np.concatenate([stars, points])
         values, starts, known = acquisition.screened, self.settings.starts, _known(data)
         if values is None:
             if optima is not None and shared.promising is not None:

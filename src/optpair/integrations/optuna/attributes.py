@@ -53,7 +53,7 @@ def state(trial: FrozenTrial) -> State:
         return "enqueued"
     if trial.state == TrialState.RUNNING:
         return "by hand" if BY_HAND in trial.user_attrs else "running"
-    if trial.value is not None:
+    if trial.values is not None:
         return "told"
     if trial.state == TrialState.PRUNED:
         return "pruned"

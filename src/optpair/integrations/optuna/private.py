@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from optuna import Study, Trial
+from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import FrozenTrial
 
 
@@ -33,6 +36,16 @@ def set_system_attribute(study: Study, trial: FrozenTrial | Trial, key: str, val
 def set_user_attribute(study: Study, trial: FrozenTrial, key: str, value: Any) -> None:
     """Set a user attribute of a trial that another process may have asked for."""
     study._storage.set_trial_user_attr(trial._trial_id, key, value)
+
+
+def set_constraints(study: Study, trial: FrozenTrial, values: Sequence[float]) -> None:
+    """Set what `constraints_func` returned where `trial.constraints` and other samplers find it."""
+    numbers = [float(value) for value in values]
+    if any(math.isnan(number) for number in numbers):
+        raise ValueError(
+            f"constraints_func must return numbers, and for trial {trial.number} returned {values}"
+        )
+    set_system_attribute(study, trial, _CONSTRAINTS_KEY, numbers)
 
 
 def broken_off() -> bool:

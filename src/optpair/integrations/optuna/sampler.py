@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,13 @@ from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.search_space import IntersectionSearchSpace
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
-from optpair.engine.answers import Answers
 from optpair.engine.session import Session, Way, region_of
 from optpair.engine.settings import Settings
 from optpair.found import Belief, Recommendation
+from optpair.front import Front, FrontBelief, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.optuna.attributes import (
     FAILED,
@@ -39,106 +38,33 @@ from optpair.integrations.optuna.attributes import (
     publish,
     published,
     read_trials,
-    revisions,
     set_system_attribute,
     state,
 )
-from optpair.integrations.optuna.private import bracket_of, broken_off, identity
+from optpair.integrations.optuna.model import StudyModel
+from optpair.integrations.optuna.outcomes import MET, StudyOutcomes, constraint_keys, noise_vars
+from optpair.integrations.optuna.private import (
+    bracket_of,
+    broken_off,
+    identity,
+    set_constraints,
+)
 from optpair.integrations.optuna.space import Domain, only_value, to_parameter
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.limits import Limits, Where
-from optpair.problem.outcomes import Direction, Objective
+from optpair.problem.outcomes import Objective, Outcome
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Float, Space
 from optpair.problem.stop import Stop, check_stop
 from optpair.report import Subject
 from optpair.streams import check_seed
-from optpair.trials.data import Data
-from optpair.trials.history import check_noise_var
-from optpair.trials.trial import Measurement, Trial
 
 __all__ = ["NOISE_VAR", "JESSampler"]
 
-_ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
-_OUT = (TrialState.RUNNING, TrialState.WAITING)
-
-_LOST, _BOUND = ("lost",), ("bound",)
-"""Keys of warnings that are given once."""
+_LOST = ("lost",)
+"""The key of a warning that is given once."""
 
 _log = optuna.logging.get_logger("optuna.optpair")
-
-
-@dataclass
-class _StudyModel:
-    """What is known of one study: the trials that were read, and the session that models them."""
-
-    domain: Domain
-    session: Session
-    trials: dict[int, Trial | None] = field(default_factory=dict)
-    points: dict[int, np.ndarray] = field(default_factory=dict)
-    revised: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def problem(self) -> Problem:
-        """The modelled parameters, and the study's objective."""
-        return self.session.problem
-
-    def read(self, study: Study) -> list[FrozenTrial]:
-        """Read the trials that have ended or were revised since the last time; return them."""
-        before, self.revised = self.revised, revisions(study)
-        trials = read_trials(study, _ENDED, self.revised)
-        known = {n for n in self.trials if self.revised.get(n) == before.get(n)}
-        if len(known) < len(self.trials):
-            self.session.forget()  # chains that followed a wrong value start anew
-        new = [trial for trial in trials if trial.number not in known]
-        for trial in new:
-            self.trials[trial.number] = self._ended(trial)
-        return new
-
-    def _ended(self, trial: FrozenTrial) -> Trial | None:
-        """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
-
-        A parameter that the objective did not ask for, this time, is where it was suggested.
-        """
-        x = self.domain.encode(published(trial, self.domain.distributions) or trial.params)
-        value = trial.values[0] if trial.values else None
-        if value is not None and not abs(value) <= LARGEST:  # infinite: Optuna accepts that
-            value = None
-        elif value is None and FAILED not in trial.system_attrs:
-            return None
-        if x is None:
-            return None
-        self.points[trial.number] = x
-        if value is None:
-            return Trial(trial.number, dict(trial.params), "failed")
-        found = {VALUE: Measurement(value, _noise_var(trial))}
-        return Trial(trial.number, dict(trial.params), "told", found)
-
-    def has_read(self, trial: FrozenTrial) -> bool:
-        """Whether this model is about the trial as it is: one that ended since is for the next."""
-        return trial.number in self.trials or not trial.state.is_finished()
-
-    def told(self) -> list[Trial]:
-        """The trials that gave a value, in order."""
-        known = (self.trials[number] for number in sorted(self.trials))
-        return [trial for trial in known if trial is not None and trial.state == "told"]
-
-    def data(self, study: Study, but: int = -1) -> Data:
-        """The arrays that the engine sees; trial `but` is the one that is asked for."""
-        ended = (self.trials[number] for number in sorted(self.trials))
-        known = [trial for trial in ended if trial is not None]
-        points = dict(self.points)
-        for trial in study.get_trials(deepcopy=False, states=_OUT):
-            params = published(trial, self.domain.distributions)
-            x = None if trial.number == but or params is None else self.domain.encode(params)
-            if x is not None:
-                known.append(Trial(trial.number, params or {}))
-                points[trial.number] = x
-        return Data.of(self.problem, known, points)
-
-    def answers(self, study: Study) -> Answers:
-        """What can be asked of the model now."""
-        return self.session.answers(self.data(study))
 
 
 class JESSampler(BaseSampler):
@@ -160,7 +86,12 @@ class JESSampler(BaseSampler):
     the last value it reported, and not at all where it reported none. The variance of one value's
     noise, where it is known, is the trial's user attribute `NOISE_VAR`.
 
-    A study has one objective. Threads may share a sampler; processes make their own.
+    A study may have several objectives, and constraints, which `trial.set_constraint` or
+    `constraints_func` sets: a value of at most 0 meets one. Objectives have the names of
+    `study.set_metric_names`, or else `"0"`, `"1"` and so on (`"value"` where there is only one);
+    constraints have their own, those of `constraints_func` `"constraint 0"` and so on.
+
+    Threads may share a sampler; processes make their own.
 
     Args:
         seed: any non-negative int. The same seed gives the same study, run from its start by one
@@ -173,8 +104,12 @@ class JESSampler(BaseSampler):
         where: limits, as in `optpair.Space`; they need the `search_space`. Enqueued trials may
             break them.
         independent_sampler: for what is not modelled; at random by default.
-        noise: as in `optpair.Optimizer`: `noise=0` where values are exact. Trials with `NOISE_VAR`
-            have their own.
+        constraints_func: as Optuna's own samplers have it: a function of a trial that has ended
+            with a value, which returns a list of numbers, each of at most 0 where the trial meets
+            that constraint. Optuna's way since version 5 is `trial.set_constraint`.
+        noise: as in `optpair.Optimizer`: `noise=0` where the values of all objectives are exact.
+            Another number is for a study with one objective. Trials with `NOISE_VAR` have their
+            own: a number or, by the outcomes' names, a dict. The noise of constraints is inferred.
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
@@ -188,6 +123,7 @@ class JESSampler(BaseSampler):
         ordinals: Collection[str] = (),
         where: Where = (),
         independent_sampler: BaseSampler | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         noise: float | None = None,
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
@@ -198,24 +134,26 @@ class JESSampler(BaseSampler):
         self._ordinals = _names(ordinals)
         self._limits = Limits.parse(where)
         self._independent = independent_sampler
+        self._constraints_func = _function(constraints_func)
         self._noise = Objective(noise=noise).noise
         self._options: dict[str, Any] = {
             "acquisition": acquisition,
             "hyperparameters": hyperparameters,
             "settings": settings,
         }
-        self._check_options()
+        limited = {} if constraints_func is None else {"constraint 0": MET}
+        self._check_options({VALUE: Objective(), **limited})
         Domain(self._given_space or {}, self._ordinals)
         self._lock = threading.RLock()
         self._study: tuple[Any, int] | None = None
         self._turn_to(None)
 
-    def _check_options(self) -> None:
-        """Refuse wrong options now, and not at the first suggestion."""
+    def _check_options(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Refuse options that are wrong for such outcomes now, not at the first suggestion."""
         known = self._options["hyperparameters"]
         d = known.parameters if isinstance(known, Hyperparameters) else 1
         space = Space({f"x{i}": Float(0.0, 1.0) for i in range(d)})
-        Session(Problem.single(space, "minimize"), seed=self._seed, **self._options)
+        Session(Problem(space, outcomes), seed=self._seed, **self._options)
         if not self._limits:
             return
         if self._given_space is None:
@@ -234,7 +172,8 @@ class JESSampler(BaseSampler):
         if same is None or same != self._study:
             self._study = same
             self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
-            self._models: dict[Any, _StudyModel] = {}
+            self._models: dict[Any, StudyModel] = {}
+            self._checked = False
             self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
         return bracket_of(study)
 
@@ -245,6 +184,7 @@ class JESSampler(BaseSampler):
             "_ordinals",
             "_limits",
             "_independent",
+            "_constraints_func",
             "_noise",
             "_options",
         )
@@ -307,7 +247,7 @@ class JESSampler(BaseSampler):
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """Tell a failure of the objective from one that Optuna makes of a lost worker."""
+        """Tell a failed objective from a lost worker, and write down what constraints are."""
         if state == TrialState.FAIL and FORGOTTEN not in trial.system_attrs:
             if broken_off():
                 set_system_attribute(study, trial, FORGOTTEN, "cancelled")
@@ -315,24 +255,47 @@ class JESSampler(BaseSampler):
                 set_system_attribute(study, trial, FAILED, True)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
+        if self._constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
+            set_constraints(study, trial, self._constraints_func(trial))
 
-    def recommend(self, study: Study) -> Recommendation:
-        """The best predicted point of the modelled parameters, with its 95 % interval."""
+    def recommend(self, study: Study, *, reference: Mapping[str, float] | None = None) -> Any:
+        """The best predicted point of the modelled parameters, with its 95 % interval.
+
+        Args:
+            study: any study, whoever sampled it.
+            reference: as in `Optimizer.recommend`, for several objectives.
+
+        Returns:
+            A `Recommendation`, or a `Front` where there are several objectives.
+        """
         with self._lock:
             model, decode = self._answering(study)
-            answers = model.answers(study)
-            answer, told = answers.recommend(), model.told()
-            found = Recommendation.of(answer, answers, model.problem, decode, told)
+            answers, told, problem = model.answers(study), model.told(), model.problem
+            found: Recommendation | Front
+            if problem.goal == "front":
+                front = answers.front(reference_of(reference, problem))
+                found = Front.of(front, answers, problem, decode, told)
+            elif reference is None:
+                found = Recommendation.of(answers.recommend(), answers, problem, decode, told)
+            else:
+                raise ValueError("reference is for several objectives; there is only one here")
             return replace(found, left_out=self._left_out(study))
 
-    def belief(self, study: Study) -> Belief:
-        """Samples of where the optimum is and what it is worth, and what is still unknown."""
+    def belief(self, study: Study) -> Any:
+        """Samples of where the optimum is and what it is worth, and what is still unknown.
+
+        Returns:
+            A `Belief`, or a `FrontBelief` where there are several objectives.
+        """
         with self._lock:
             model, decode = self._answering(study)
-            answers = model.answers(study)
-            pairs, told = answers.belief(), model.told()
-            found = Belief.of(pairs, answers, model.problem, decode, told)
-            named = replace(found.recommendation, left_out=self._left_out(study))
+            answers, told, problem = model.answers(study), model.told(), model.problem
+            found: Belief | FrontBelief
+            if problem.goal == "front":
+                found = FrontBelief.of(answers.sets(), answers, problem, decode, told)
+            else:
+                found = Belief.of(answers.belief(), answers, problem, decode, told)
+            named: Any = replace(found.recommendation, left_out=self._left_out(study))
             return replace(found, recommendation=named)
 
     def done(self, study: Study, stop: Stop) -> bool:
@@ -350,6 +313,9 @@ class JESSampler(BaseSampler):
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
 
         `name` is its heading, the study's name by default.
+
+        Raises:
+            ValueError: where the study has several objectives, or constraints.
         """
         return report.write(self.subject(study, name=name), path)
 
@@ -360,6 +326,11 @@ class JESSampler(BaseSampler):
             known = self._distributions(study)
             modelled = Domain(known, self._ordinals).distributions
             own = self._read(study, modelled) if modelled else None
+            if len(study.directions) > 1 or (own is not None and own.problem.goal != "best"):
+                raise ValueError(
+                    "report is for one objective without constraints so far; recommend(study) and "
+                    f"belief(study) say what was found in study {study.study_name!r}"
+                )
             model = None
             if own is not None:
                 single = {n: only_value(d) for n, d in known.items() if d.single()}
@@ -368,13 +339,11 @@ class JESSampler(BaseSampler):
                 model = report.Model(own.domain.space, initial, asked, choices, single)
             trials = read_trials(study, revised=None if own is None else own.revised)
             rows = tuple(_reported(t, own) for t in trials if own is None or own.has_read(t))
-            objective = Objective(_direction(study), self._noise)
+            (objective,) = StudyOutcomes.of(study, (), self._noise).objectives.values()
             heading = study.study_name if name is None else name
             return Subject(heading, objective, rows, model, self._left_out(study))
 
-    def _answering(
-        self, study: Study
-    ) -> tuple[_StudyModel, Callable[[np.ndarray], dict[str, Any]]]:
+    def _answering(self, study: Study) -> tuple[StudyModel, Callable[[np.ndarray], dict[str, Any]]]:
         """The model of a study, and what decodes its points: all that is modelled or constant."""
         self._check(study)
         known = self._distributions(study)
@@ -391,11 +360,20 @@ class JESSampler(BaseSampler):
         return model, lambda x: model.domain.decode(x) | single
 
     def _check(self, study: Study) -> None:
-        if len(study.directions) != 1:
+        """Refuse a study that the options are not for, at its first trial."""
+        count = len(study.directions)
+        if count == 1 or (self._checked and identity(study) == self._study):
+            return
+        if self._noise:
             raise ValueError(
-                f"JESSampler is for one objective, and study {study.study_name!r} has "
-                f"{len(study.directions)}; give it one direction, or use another sampler"
+                f"noise={self._noise:g} is of one objective, and study {study.study_name!r} has "
+                f"{count}; leave it out, or set the user attribute {NOISE_VAR!r} of trials to a "
+                "dict by the objectives' names"
             )
+        self._check_options(StudyOutcomes.of(study, (), self._noise).all)
+        with self._lock:
+            self._turn_to(study)
+            self._checked = True
 
     def _distributions(self, study: Study) -> dict[str, BaseDistribution]:
         """What all completed trials share, or what was given."""
@@ -417,17 +395,20 @@ class JESSampler(BaseSampler):
                     why[name] = "too fine for the model"
         return why
 
-    def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> _StudyModel:
+    def _read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> StudyModel:
         """The study as it is now. What was read before is kept while the space stays the same."""
         bracket = self._turn_to(study)
         model = self._models.get(bracket)
         if model is None or model.domain.distributions != distributions:
-            given = self._given_space or distributions
-            domain = Domain(given, self._ordinals, self._limits)
-            problem = Problem.single(domain.space, _direction(study), self._noise)
-            session = Session(problem, seed=self._seed, **self._options)
-            model = self._models[bracket] = _StudyModel(domain, session)
-        new = model.read(study)
+            model = self._model(distributions, StudyOutcomes.of(study, (), self._noise))
+        new = model.unread(study)
+        keys = constraint_keys(new) | model.outcomes.constraints.keys()
+        outcomes = StudyOutcomes.of(study, keys, self._noise)
+        if outcomes != model.outcomes:  # a constraint that no trial had before, or other names
+            model = self._model(distributions, outcomes)
+            new = model.unread(study)
+        self._models[bracket] = model
+        model.read(new)
         lost = [t.number for t in new if t.values and model.trials[t.number] is None]
         if lost:
             self._warn_once(
@@ -435,15 +416,15 @@ class JESSampler(BaseSampler):
                 f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
                 "one outside the search space, of a parameter that is modelled.",
             )
-        bound = [t.number for t in new if t.constraints]
-        if bound:
-            self._warn_once(
-                _BOUND,
-                f"JESSampler ignores constraints, which trial {bound[0]} has: it may suggest and "
-                "recommend what breaks them. Where a trial breaks one, raise an error that "
-                "catch= names; it then counts as failed.",
-            )
         return model
+
+    def _model(
+        self, distributions: Mapping[str, BaseDistribution], outcomes: StudyOutcomes
+    ) -> StudyModel:
+        """A model that has read no trial yet."""
+        domain = Domain(self._given_space or distributions, self._ordinals, self._limits)
+        problem = Problem(domain.space, outcomes.all)
+        return StudyModel(domain, outcomes, Session(problem, seed=self._seed, **self._options))
 
     def _warn_once(self, key: tuple[str], message: str) -> None:
         if key not in self._said:
@@ -475,11 +456,16 @@ def _names(given: object) -> frozenset[str]:
     return frozenset(given)
 
 
-def _direction(study: Study) -> Direction:
-    return "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+def _function(given: object) -> Callable[[FrozenTrial], Sequence[float]] | None:
+    if given is not None and not callable(given):
+        raise TypeError(
+            "constraints_func must be a function of a trial that returns a list of numbers, not "
+            f"{given!r:.80}"
+        )
+    return given
 
 
-def _reported(trial: FrozenTrial, model: _StudyModel | None) -> report.Row:
+def _reported(trial: FrozenTrial, model: StudyModel | None) -> report.Row:
     """A trial as a page shows it."""
     params: dict[str, Any] = dict(trial.params)
     if model is not None:  # what was not asked for, or not yet, is where it was suggested
@@ -491,18 +477,7 @@ def _reported(trial: FrozenTrial, model: _StudyModel | None) -> report.Row:
         state(trial) if finite else "failed",  # as the model takes it
         params,
         value,
-        _noise_var(trial),
+        noise_vars(trial, (VALUE,), (VALUE,)).get(VALUE),
         str(trial.user_attrs.get(OUTPUT) or ""),
         None if model is None else model.domain.encode(params),
     )
-
-
-def _noise_var(trial: FrozenTrial) -> float | None:
-    given = trial.user_attrs.get(NOISE_VAR)
-    if given is None:
-        return None
-    try:
-        return check_noise_var(given)
-    except (TypeError, ValueError) as error:
-        _log.warning(f"Trial {trial.number}'s {NOISE_VAR} is not used: {error}.")
-        return None

@@ -1,0 +1,94 @@
+"""The model of one Optuna study: its trials as they were read, and the session about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from optuna import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.engine.answers import Answers
+from optpair.engine.session import Session
+from optpair.integrations.optuna.attributes import FAILED, published, read_trials, revisions
+from optpair.integrations.optuna.outcomes import StudyOutcomes
+from optpair.integrations.optuna.space import Domain
+from optpair.problem.problem import Problem
+from optpair.trials.data import Data
+from optpair.trials.trial import Trial
+
+_ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+_OUT = (TrialState.RUNNING, TrialState.WAITING)
+
+
+@dataclass
+class StudyModel:
+    """What is known of one study: the trials that were read, and the session that models them."""
+
+    domain: Domain
+    outcomes: StudyOutcomes
+    session: Session
+    trials: dict[int, Trial | None] = field(default_factory=dict)
+    points: dict[int, np.ndarray] = field(default_factory=dict)
+    revised: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem:
+        """The modelled parameters, and the study's outcomes."""
+        return self.session.problem
+
+    def unread(self, study: Study) -> list[FrozenTrial]:
+        """The trials that have ended or were revised since the last time."""
+        before, self.revised = self.revised, revisions(study)
+        trials = read_trials(study, _ENDED, self.revised)
+        known = {n for n in self.trials if self.revised.get(n) == before.get(n)}
+        if len(known) < len(self.trials):
+            self.session.forget()  # chains that followed a wrong value start anew
+        return [trial for trial in trials if trial.number not in known]
+
+    def read(self, trials: Iterable[FrozenTrial]) -> None:
+        """Take note of trials that have ended."""
+        for trial in trials:
+            self.trials[trial.number] = self._ended(trial)
+
+    def _ended(self, trial: FrozenTrial) -> Trial | None:
+        """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
+
+        A parameter that the objective did not ask for, this time, is where it was suggested.
+        """
+        x = self.domain.encode(published(trial, self.domain.distributions) or trial.params)
+        if x is None or (not trial.values and FAILED not in trial.system_attrs):
+            return None
+        self.points[trial.number] = x
+        found = self.outcomes.measured(trial) if trial.values else None
+        if found is None:  # infinite values too: Optuna accepts them
+            return Trial(trial.number, dict(trial.params), "failed")
+        return Trial(trial.number, dict(trial.params), "told", found)
+
+    def has_read(self, trial: FrozenTrial) -> bool:
+        """Whether this model is about the trial as it is: one that ended since is for the next."""
+        return trial.number in self.trials or not trial.state.is_finished()
+
+    def told(self) -> list[Trial]:
+        """The trials that gave a value, in order."""
+        known = (self.trials[number] for number in sorted(self.trials))
+        return [trial for trial in known if trial is not None and trial.state == "told"]
+
+    def data(self, study: Study, but: int = -1) -> Data:
+        """The arrays that the engine sees; trial `but` is the one that is asked for."""
+        ended = (self.trials[number] for number in sorted(self.trials))
+        known = [trial for trial in ended if trial is not None]
+        points = dict(self.points)
+        for trial in study.get_trials(deepcopy=False, states=_OUT):
+            params = published(trial, self.domain.distributions)
+            x = None if trial.number == but or params is None else self.domain.encode(params)
+            if x is not None:
+                known.append(Trial(trial.number, params or {}))
+                points[trial.number] = x
+        return Data.of(self.problem, known, points)
+
+    def answers(self, study: Study) -> Answers:
+        """What can be asked of the model now."""
+        return self.session.answers(self.data(study))

@@ -1,0 +1,130 @@
+"""Outcomes of an Optuna study: its objectives and constraints, and what a trial has of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import optuna
+from optuna import Study
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+
+from optpair.integrations.optuna.attributes import NOISE_VAR
+from optpair.problem.defaults import LARGEST
+from optpair.problem.outcomes import Constraint, Direction, Objective, Outcome, meant
+from optpair.problem.problem import VALUE
+from optpair.trials.history import check_noise_var
+from optpair.trials.trial import Measurement
+
+MET = Constraint(high=0.0)
+"""What Optuna calls feasible: a value of at most 0."""
+
+_log = optuna.logging.get_logger("optuna.optpair")
+
+
+@dataclass(frozen=True)
+class StudyOutcomes:
+    """The outcomes of a study by name, in the order of its directions, then its constraints."""
+
+    objectives: Mapping[str, Objective]
+    constraints: Mapping[str, str]
+    """The name of each constraint by the key that Optuna has for it."""
+
+    @classmethod
+    def of(cls, study: Study, keys: Collection[str], noise: float | None) -> StudyOutcomes:
+        """Those of a study of which some trials have constraints with these keys."""
+        directions = study.directions
+        names = [VALUE]
+        if keys or len(directions) > 1:
+            names = _objective_names(study, len(directions))
+        pairs = zip(names, directions, strict=True)
+        objectives = {name: Objective(_direction(own), noise) for name, own in pairs}
+        return cls(objectives, _constraint_names(keys, names))
+
+    @property
+    def all(self) -> dict[str, Outcome]:
+        """What a `Problem` needs."""
+        return {**self.objectives, **dict.fromkeys(self.constraints.values(), MET)}
+
+    def measured(self, trial: FrozenTrial) -> dict[str, Measurement] | None:
+        """What a trial with values has of each outcome; None where one is beyond all bounds.
+
+        A constraint that the trial has no value of is left out, as is one that is met by an
+        infinite margin.
+        """
+        found = dict(zip(self.objectives, trial.values, strict=True))
+        for key, value in trial.constraints.items():
+            if value >= -LARGEST:
+                found[self.constraints[key]] = value
+        if not all(abs(value) <= LARGEST for value in found.values()):
+            return None
+        noise = noise_vars(trial, tuple(self.objectives), tuple(self.all))
+        return {name: Measurement(float(v), noise.get(name)) for name, v in found.items()}
+
+
+def constraint_keys(trials: Iterable[FrozenTrial]) -> frozenset[str]:
+    """The keys of the constraints that trials with a value have."""
+    return frozenset(key for trial in trials if trial.values for key in trial.constraints)
+
+
+def noise_vars(
+    trial: FrozenTrial, objectives: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, float]:
+    """The known noise variances of a trial's outcomes; what is wrong is said, and not used."""
+    given = trial.user_attrs.get(NOISE_VAR)
+    if given is None:
+        return {}
+    try:
+        return _noise_vars(given, objectives, names)
+    except (TypeError, ValueError) as error:
+        _log.warning(f"Trial {trial.number}'s {NOISE_VAR} is not used: {error}.")
+        return {}
+
+
+def _noise_vars(
+    given: Any, objectives: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, float]:
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                known = ", ".join(map(repr, names))
+                raise ValueError(
+                    f"it must have names among {known}, not {name!r}{meant(name, names)}"
+                )
+        return {name: check_noise_var(value) for name, value in given.items()}
+    if len(objectives) > 1:
+        raise ValueError(
+            f"of several objectives it must be a dict by name, like {{{objectives[0]!r}: 0.01}}, "
+            f"not {given!r:.80}"
+        )
+    return {objectives[0]: check_noise_var(given)}
+
+
+def _direction(given: StudyDirection) -> Direction:
+    return "minimize" if given == StudyDirection.MINIMIZE else "maximize"
+
+
+def _objective_names(study: Study, count: int) -> list[str]:
+    """The study's names of its metrics, where each has one of its own; else numbers."""
+    given = study.metric_names or []
+    if len(set(given)) == count and all(isinstance(name, str) and name for name in given):
+        return list(given)
+    return [VALUE] if count == 1 else [str(i) for i in range(count)]
+
+
+def _constraint_names(keys: Collection[str], taken: Collection[str]) -> dict[str, str]:
+    """A name for each constraint, in an order that does not depend on which trial came first.
+
+    Those of `constraints_func` are numbers to Optuna, as objectives without names are.
+    """
+    numbers = sorted((key for key in keys if key.isdecimal()), key=int)
+    texts = sorted(key for key in keys if not key.isdecimal())
+    names: dict[str, str] = {}
+    for key in [*texts, *numbers]:
+        name = f"constraint {key}" if key.isdecimal() or not key else key
+        while name in taken or name in names.values():
+            name = f"constraint {name}"
+        names[key] = name
+    return names
