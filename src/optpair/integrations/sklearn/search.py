@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
@@ -25,13 +25,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
-from optpair.found import Belief
+from optpair.front import FrontBelief
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.sklearn.folds import noise_of_means
+from optpair.integrations.sklearn.outcomes import (
+    choice,
+    named,
+    outcomes_of,
+    predicted_score,
+    row_of,
+    scores_of,
+)
 from optpair.integrations.sklearn.space import Choices, NumberedSpace
 from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION, LARGEST
-from optpair.problem.outcomes import check_noise
+from optpair.problem.outcomes import Direction, Outcome, check_noise
 from optpair.problem.space import Space
 from optpair.trials.trial import Trial
 
@@ -40,6 +48,8 @@ __all__ = ["JESSearchCV"]
 Results = dict[str, Any]
 Evaluate = Callable[..., Results]
 Point = Trial | Mapping[str, Any]
+Row = dict[str, np.ndarray]
+"""The scores of one trial on each fold, or one mean of them, by outcome."""
 
 
 class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -69,7 +79,11 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
         `optpair.integrations.sklearn.folds` says; None leaves the noise to the model; a number is
         the standard deviation of a mean score's noise, 0 where the folds are all that matters.
-    refit: of several metrics, the name of the one to search for.
+    outcomes: what is wanted of several metrics, by their names in `scoring` (`"score"` where there
+        is only one), and of `"fit_time"` and `"score_time"`: `{"accuracy": "maximize",
+        "fit_time": Constraint(high=1)}`. Without it, the metric that `refit` names is maximised.
+    refit: of several metrics, the name of the one to search for. With several objectives among the
+        `outcomes`, the name of the one whose best compromise is refitted.
     error_score: with NaN, a trial of which a fold fails is a failed trial: it has no value, and
         lowers the chance of success around it. A number is the score of a fold that fails; a trial
         of which every fold fails has failed all the same.
@@ -82,7 +96,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         best predicted point of the whole space, so that it is among them if it keeps its promise.
     best_score_: their predicted mean score over these folds.
     recommendation_: the two, with a 95 % interval, and the best observed trial, which is often
-        only the luckiest: the one that `GridSearchCV` would have chosen.
+        only the luckiest: the one that `GridSearchCV` would have chosen. With several objectives, a
+        `Front` of trials.
     best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
     cv_results_: a row for every trial, in the order of their ids; one that failed has NaNs.
     optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
@@ -104,6 +119,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         batch: int = 1,
         noise: Literal["folds"] | float | None = "folds",
         scoring: Any = None,
+        outcomes: Mapping[str, Outcome | Direction] | None = None,
         n_jobs: int | None = None,
         refit: Any = True,
         cv: Any = None,
@@ -131,6 +147,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.evaluations = evaluations
         self.batch = batch
         self.noise = noise
+        self.outcomes = outcomes
         self.random_state = random_state
         self.acquisition = acquisition
         self.hyperparameters = hyperparameters
@@ -149,57 +166,63 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         if self._lost:
             self.cv_results_ = _with_lost(self.cv_results_, self._lost, self.error_score)
             self.best_index_ = _placed(self.best_index_, self._lost)
-        del self._lost, self._chosen
         if not callable(self.refit):
-            self.best_score_ = self.recommendation_.mean
+            self.best_score_ = self._score
+        del self._lost, self._chosen, self._score
         return self
 
-    def belief(self) -> Belief:
-        """Samples of where the optimum is and what it is worth, and what is still unknown."""
+    def belief(self) -> Any:
+        """Samples of where the optimum is and what it is worth, and what is still unknown.
+
+        Returns:
+            A `Belief`, or a `FrontBelief` where there are several objectives.
+        """
         check_is_fitted(self, "optimizer_")
         numbered_space = NumberedSpace(self.space)
         belief = self.optimizer_.belief()
-        return replace(
-            belief,
-            params=tuple(numbered_space.named(params) for params in belief.params),
-            recommendation=numbered_space.served(belief.recommendation),
-        )
+        if isinstance(belief, FrontBelief):
+            params: Any = tuple(tuple(map(numbered_space.named, own)) for own in belief.params)
+        else:
+            params = tuple(map(numbered_space.named, belief.params))
+        best = numbered_space.served(belief.recommendation)
+        return replace(belief, params=params, recommendation=best)
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """The search itself, called by `BaseSearchCV.fit`."""
         _check_count("evaluations", self.evaluations)
         _check_count("batch", self.batch)
-        known = _known_noise(self.noise)
+        metric = named(self.refit)
+        outcomes = outcomes_of(self.outcomes, _known_noise(self.noise), self.refit)
         numbered_space = NumberedSpace(self.space)
         optimizer = Optimizer(
             numbered_space.space,
-            direction="maximize",
+            outcomes=outcomes,
             seed=_seed(self.random_state),
-            noise=known,
             acquisition=self.acquisition,
             hyperparameters=self.hyperparameters,
             settings=self.settings,
         )
         self._lost: dict[int, dict[str, Any]] = {}
-        rows: list[np.ndarray] = []
+        rows: list[Row] = []
         last = None
         while len(rows) < self.evaluations:
-            points = _next(optimizer, self.evaluations - len(rows), self.batch)
+            points = _next(optimizer, self.evaluations - len(rows), self.batch, metric)
             candidates = [numbered_space.named(_params(point)) for point in points]
-            scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows))
-            rows += list(scores)
+            scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows), outcomes)
+            rows += scores
             last = failure or last
             for point, row in zip(points, scores, strict=True):
                 _tell(optimizer, point, row)
             if isinstance(self.noise, str):  # by the folds
                 _revise(optimizer, rows, self.cv.ratio)
-        if all(trial.value is None for trial in optimizer.trials):
+        if all(trial.state != "told" for trial in optimizer.trials):
             detail = "" if last is None else f"; of the last, {last}"
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
-        best = optimizer.recommend(tried=True)
-        self.optimizer_, self.recommendation_ = optimizer, numbered_space.served(best)
-        told = [trial for trial in optimizer.trials if trial.state == "told"]
-        self._chosen = next(t.id for t in told if repr(t.params) == repr(best.params))
+        found = optimizer.recommend(tried=True)
+        best = choice(found, metric)
+        self.optimizer_, self.recommendation_ = optimizer, numbered_space.served(found)
+        self._chosen = row_of(optimizer, best.params)
+        self._score = predicted_score(best, metric, outcomes)
 
     def _select_best_index(self, refit: Any, refit_metric: str, results: Results) -> int:
         """The row of the recommendation, where scikit-learn takes the best observed."""
@@ -212,8 +235,9 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         evaluate: Evaluate,
         candidates: list[dict[str, Any]],
         done: int,
-    ) -> tuple[np.ndarray, ValueError | None]:
-        """The scores of some candidates, a row each, and the error if every fit of them failed."""
+        names: Collection[str],
+    ) -> tuple[list[Row], ValueError | None]:
+        """The scores of some candidates by outcome, and the error if every fit of them failed."""
         try:
             with warnings.catch_warnings():  # said of all trials so far, at each of them
                 warnings.filterwarnings("ignore", "One or more of the .* scores are non-finite")
@@ -226,15 +250,22 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             # To scikit-learn that is the end of a search; here it is one bad trial, or a few.
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
             self._lost |= {done + i: params for i, params in enumerate(candidates)}
-            return np.full((len(candidates), self.cv.count), np.nan), error
-        metric = self._metric(results)
-        columns = [results[f"split{k}_test_{metric}"] for k in range(self.cv.count)]
-        scores = np.stack(columns, axis=1)[-len(candidates) :]
+            lost = {name: np.full(self.cv.count, np.nan) for name in names}
+            return [lost for _ in candidates], error
+        columns = {
+            name: scores_of(
+                results, self._metric(results) if self.outcomes is None else name, self.cv.count
+            )[-len(candidates) :]
+            for name in names
+        }
         if isinstance(self.error_score, Real):  # what failed was scored so, in no time at all
             unscored = results["mean_score_time"][-len(candidates) :] == 0
-            failed = unscored & np.all(scores == self.error_score, axis=1)
-            scores = np.where(failed[:, None], np.nan, scores)
-        return scores, None
+            for name, scores in columns.items():
+                failed = unscored & np.all(scores == self.error_score, axis=1)
+                columns[name] = np.where(failed[:, None], np.nan, scores)
+        return [
+            {name: scores[i] for name, scores in columns.items()} for i in range(len(candidates))
+        ], None
 
     def _metric(self, results: Results) -> str:
         """The name of the metric that is searched for, as `cv_results_` has it."""
@@ -279,11 +310,11 @@ class _SameFolds:
         return float(np.mean([len(test) / max(len(train), 1) for train, test in self._splits]))
 
 
-def _next(optimizer: Optimizer, left: int, batch: int) -> list[Point]:
+def _next(optimizer: Optimizer, left: int, batch: int, metric: str) -> list[Point]:
     """What to evaluate next; the last trial puts the best predicted point to the test."""
     told = [trial for trial in optimizer.trials if trial.state == "told"]
     if left == 1 and len(told) > len(optimizer.space):
-        best = optimizer.recommend().params
+        best = choice(optimizer.recommend(), metric).params
         if all(dict(best) != trial.params for trial in told):
             return [best]
     return [optimizer.ask() for _ in range(min(batch, max(left - 1, 1)))]
@@ -293,27 +324,31 @@ def _params(point: Point) -> Mapping[str, Any]:
     return point.params if isinstance(point, Trial) else point
 
 
-def _tell(optimizer: Optimizer, point: Point, scores: np.ndarray) -> None:
-    value = float(np.mean(scores))
-    if abs(value) <= LARGEST:
-        optimizer.tell(point, value)
+def _tell(optimizer: Optimizer, point: Point, row: Row) -> None:
+    values = {name: float(np.mean(scores)) for name, scores in row.items()}
+    if all(abs(value) <= LARGEST for value in values.values()):
+        optimizer.tell(point, values)
     else:  # NaN too
         optimizer.tell(point, failed=True)
 
 
-def _revise(optimizer: Optimizer, rows: list[np.ndarray], ratio: float) -> None:
+def _revise(optimizer: Optimizer, rows: list[Row], ratio: float) -> None:
     """Judge the noise of every trial anew, by all scores so far."""
     told = [trial for trial in optimizer.trials if trial.state == "told"]
     if not told:
         return
     same = Counter(repr(trial.params) for trial in told)
-    noise = noise_of_means(
-        np.array([rows[trial.id] for trial in told]),
-        ratio,
-        np.array([same[repr(trial.params)] for trial in told]),
-    )
+    repeats = np.array([same[repr(trial.params)] for trial in told])
+    noise = {}
+    for name, outcome in optimizer.problem.outcomes.items():
+        scores = np.array([rows[trial.id][name] for trial in told])
+        found = noise_of_means(scores, ratio, repeats) if outcome.noise is None else None
+        if found is not None:
+            noise[name] = found
     for i, trial in enumerate(told):
-        optimizer.revise(trial, trial.value, noise_var=None if noise is None else noise[i])
+        values = {name: measured.value for name, measured in trial.outcomes.items()}
+        own = {name: float(found[i]) for name, found in noise.items()}
+        optimizer.revise(trial, values, noise_var=own or None)
 
 
 def _with_lost(results: Results, lost: Mapping[int, Mapping[str, Any]], score: float) -> Results:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from optpair.found import Recommendation
+from optpair.front import Front
 from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
+from optpair.trials.trial import Trial
 
 Choices = Parameter | Sequence[Any]
 
@@ -54,14 +56,18 @@ class NumberedSpace:
             return next(each for each in objects if each == params[name])
         return objects[params[name]]
 
-    def served(self, recommendation: Recommendation) -> Recommendation:
+    def served(self, found: Recommendation | Front) -> Any:
         """The same, with the objects themselves."""
-        observed = recommendation.observed
-        return replace(
-            recommendation,
-            params=self.named(recommendation.params),
-            observed=replace(observed, params=self.named(observed.params)),
-        )
+        if isinstance(found, Front):
+            return replace(
+                found,
+                points=tuple(replace(p, params=self.named(p.params)) for p in found.points),
+                observed=tuple(self._trial(trial) for trial in found.observed),
+            )
+        return replace(found, params=self.named(found.params), observed=self._trial(found.observed))
+
+    def _trial(self, trial: Trial) -> Trial:
+        return replace(trial, params=self.named(trial.params))
 
 
 def _read(name: str, given: Any) -> Any:
