@@ -303,7 +303,7 @@ class JESSampler(BaseSampler):
         check_stop(stop)
         with self._lock:
             self._check(study)
-            modelled = Domain(self._distributions(study)).distributions
+            modelled = Domain(self._distributions(study), self._ordinals).distributions
             if not modelled:
                 return False
             model = self._read(study, modelled)
