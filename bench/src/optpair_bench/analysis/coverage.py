@@ -35,7 +35,7 @@ def _cone(z: np.ndarray) -> float:
 
 def _ackley(z: np.ndarray) -> float:
     waves = np.exp(np.mean(np.cos(8 * np.pi * z)))
-    return float((20 + np.e - 20 * np.exp(-0.8 * np.sqrt(np.mean(z**2))) - waves) / 5)
+    return float((20 + math.e - 20 * np.exp(-0.8 * np.sqrt(np.mean(z**2))) - waves) / 5)
 
 
 def _rugged(z: np.ndarray) -> float:
