@@ -219,3 +219,19 @@ def test_parego_against_draws() -> None:
     error = np.sqrt(won.var(1).mean(0) / (M * 20_000))
     assert np.all(np.abs(np.exp(alpha(Q)) - won.mean((0, 1))) < 5 * error + 1e-9)
     assert Cube.box(D).dimensions == alpha.dimensions
+
+
+def test_no_gain_is_more_than_a_look_can_tell() -> None:
+    """A front of two points that every path is far above in between: A is certain there."""
+    places = np.broadcast_to(RNG.uniform(0.1, 0.9, (2, D)), (M, P, 2, D))
+    f = np.broadcast_to(np.array([[-9.0, -8.0], [-8.0, -9.0]]), (M, P, 2, 2))
+    low = Optima(places, f, np.ones((M, P, 2), dtype=bool), np.zeros((M, P)))
+    alpha = jes(MODEL[:2], low, Wanted((0, 1), np.full(2, -INF), np.full(2, INF)))
+    told = [0.5 * np.log1p(o.predict(Q)[1] / o.noise[:, None]).mean(0) for o in MODEL[:2]]
+    values, most = alpha(Q), np.sum(told, axis=0)
+    assert np.all(values <= most * (1 + 1e-9))
+    np.testing.assert_allclose(values, most, rtol=0.5)
+    step = 1e-6 * np.eye(D)
+    ends = [[alpha(Q + sign * row) for row in step] for sign in (1, -1)]
+    slopes = (np.array(ends[0]) - np.array(ends[1])).T / 2e-6
+    np.testing.assert_allclose(alpha.gradient(Q), slopes, rtol=1e-4, atol=1e-5)

@@ -7,7 +7,9 @@ outcomes, or a Pareto set. Outcomes o are independent; each is conditioned on by
     (N0)  gain_p(x) = Σ_o ½ log((s_o + σ_o²)/(s_{o,p} + σ_o²)) + the gain of ruling A out, (N3b)
 
 with A the region that the optimum forbids to the outcomes at x: see `special.boxes`. As in (M5),
-gains are averaged over a set's optima, and over sets.
+gains are averaged over a set's optima, and over sets. Of a Pareto set, the last term is never taken
+to be more than y says of the outcomes at all, Σ_o ½ log(1 + s_{o,p}/σ_o²): a few points leave gaps
+that their path does reach, and A seems certain there.
 
 What is conditioned on: an objective's value at the optimum, or at the points of the Pareto set; and
 a constraint's where it is active, as that value, the limit, is part of what makes the point the
@@ -33,6 +35,7 @@ from optpair.shapes import Bool, Float
 DELTA = 1e-8  # of the output scale: how exactly a value is met,
 FLAT = 1e-6  # and a slope is zero
 ACTIVE = 1e-3  # of √a: a constraint so close to its limit is active
+TINY = float(np.finfo(np.float64).tiny)
 RANKED = 4  # one optimum in so many compares candidates
 
 
@@ -57,6 +60,10 @@ class Look:
     def conditioning(self) -> Each:
         """½ log((s + σ²)/(s_p + σ²))."""
         return np.asarray(-0.5 * np.log1p(-self.taken / self.total))
+
+    def most(self) -> Each:
+        """½ log(1 + s_p/σ²): what y says of the outcome, given the optimum."""
+        return np.asarray(0.5 * np.log1p(self.given / np.maximum(self.noise, TINY)))
 
     def pull(
         self, by_mean: Each, by_given: Each, weights: Float[np.ndarray, "M P 1"]
@@ -107,6 +114,8 @@ class JointJES(Acquisition):
     weights: Float[np.ndarray, "M P"]  # of the optima; one in all
     noisy: bool = True
     """Whether noise counts in what ruling A out tells: (N3b), or (N2)."""
+    bounded: bool = False
+    """Whether that is at most what y says of the outcomes."""
 
     @property
     def posterior(self) -> Posterior:
@@ -135,6 +144,8 @@ class JointJES(Acquisition):
         """α(x), nats."""
         looks = self._looks(X)
         gain = self.forbidden.gain(*_moments(looks), noisy=self.noisy)
+        if self.bounded:
+            gain = np.minimum(gain, _most(looks))
         for own in looks:
             if own.at is not None:
                 gain = gain + own.conditioning()
@@ -148,9 +159,13 @@ class JointJES(Acquisition):
         gain, by_means, by_given = self.forbidden.gain_and_slopes(
             *_moments(looks), noisy=self.noisy
         )
+        most = _most(looks) if self.bounded else np.full(gain.shape, np.inf)
+        over, gain = gain > most, np.minimum(gain, most)
         slope = np.zeros(X.shape)
         for own, by_mean, by_s in zip(looks, by_means, by_given, strict=True):
-            slope += own.pull(weights * by_mean, weights * by_s, weights)
+            by_m = np.where(over, 0.0, by_mean)
+            by_v = np.where(over, 0.5 / (own.given + own.noise), by_s)
+            slope += own.pull(weights * by_m, weights * by_v, weights)
             if own.at is not None:
                 gain = gain + own.conditioning()
         return np.einsum("mpq,mp->q", gain, self.weights), slope
@@ -164,6 +179,11 @@ def _moments(looks: list[Look]) -> tuple[tuple[Each, ...], tuple[Each, ...], tup
     parts = zip(*((own.mean, own.given, own.noise) for own in looks), strict=True)
     means, given, noise = (tuple(part) for part in parts)
     return means, given, noise
+
+
+def _most(looks: list[Look]) -> Each:
+    """What y says of all outcomes, given the optimum."""
+    return np.asarray(np.sum(np.broadcast_arrays(*(own.most() for own in looks)), axis=0))
 
 
 def _first(outcome: Conditioned | Posterior, count: int) -> Conditioned | Posterior:
@@ -195,7 +215,8 @@ def joint_jes(
             outcomes.append(
                 _conditioned(posterior, optima, o, active[..., o], optima.mask, cube, False)
             )
-    return JointJES(tuple(outcomes), forbidden(optima, wanted), optima.weights)
+    front = len(wanted.objectives) > 1
+    return JointJES(tuple(outcomes), forbidden(optima, wanted), optima.weights, bounded=front)
 
 
 def near_limits(
