@@ -21,7 +21,7 @@ SMOOTH: dict[str, tuple[int, Callable[..., float]]] = {
 
 @pytest.mark.parametrize(
     ("name", "exploit", "asks"),
-    [("wave", None, 60), ("ridge", None, 60), ("bowl", None, 60), ("wave", 1.0, 25)],
+    [("wave", None, 40), ("ridge", None, 40), ("bowl", None, 40), ("wave", 1.0, 20)],
 )
 def test_exact_values_are_not_asked_for_again(name: str, exploit: float | None, asks: int) -> None:
     d, function = SMOOTH[name]
@@ -71,7 +71,7 @@ def ackley(*x: float) -> float:
 
 @pytest.mark.parametrize(
     ("function", "acquisition", "seeds"),
-    [(rastrigin, "jes-peak", 3), (rastrigin, "lattice", 10), (ackley, "lattice", 10)],
+    [(rastrigin, "jes-peak", 2), (rastrigin, "lattice", 6), (ackley, "lattice", 6)],
 )
 def test_what_is_recommended_is_as_good_as_the_best_exact_value(
     function: Callable[..., float], acquisition: str, seeds: int

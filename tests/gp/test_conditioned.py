@@ -301,3 +301,17 @@ def test_outcomes_with_data_of_their_own() -> None:
 
 def _diagonal(entries: list[np.ndarray]) -> np.ndarray:
     return np.stack(entries, -1)[..., None] * np.eye(len(entries))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_values_at_several_points_are_taken_together(kernel: str) -> None:
+    """Rows and slopes are those of one point after another, also at a point itself."""
+    posterior = condition(HYPERS, X, Y, kernel)
+    points = np.concatenate([Q, STAR[0, :1], STAR[0, :1] + 1e-5])
+    (values,) = Functionals(((0, STAR), (0, OTHER))).jets(posterior, points)
+    each = [values_at(star).jets(posterior, points)[0] for star in (STAR, OTHER)]
+    rows = np.concatenate([jet.rows for jet in each], 2)
+    np.testing.assert_allclose(values.rows, rows, rtol=1e-11)
+    by_rows = RNG.normal(size=rows.shape)
+    slope = sum(jet.pull(by_rows[:, :, r : r + 1]) for r, jet in enumerate(each))
+    np.testing.assert_allclose(values.pull(by_rows), slope, rtol=1e-9, atol=1e-11)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_feasible import GRID, INF, ON_GRID, PATHS, M, P, X
@@ -77,6 +79,27 @@ def test_no_point_of_a_set_beats_another() -> None:
         own = np.broadcast_to(np.repeat(np.arange(P), 10), (M, P * 10))
         values, _ = path.own(stars.x.reshape(M, P * 10, 2), own)
         np.testing.assert_allclose(stars.f[..., o].reshape(M, -1), values, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("most", [1, 25, 60, 1000])
+def test_some_points_have_one_of_each_optimum(most: int) -> None:
+    """Of 4 × 3 optima of up to 8 points; other numbers of points have their turn."""
+    mask = np.random.default_rng(1).uniform(size=(4, 3, 8)) < 0.8
+    mask[0, 0], mask[1, 1], mask[1, 2] = False, np.arange(8) == 5, True
+    places = np.arange(mask.size, dtype=float).reshape(*mask.shape, 1)
+    stars = Optima(places, np.zeros((4, 3, 8, 2)), mask, np.zeros((4, 3)))
+    chosen = stars.some_points(most)[:, 0].astype(int)
+    counts = np.bincount(chosen // 8, minlength=12)
+    each = np.maximum(mask.sum(-1).reshape(-1), 1)
+    assert np.all(counts >= 1)
+    assert np.all(counts <= np.minimum(max(most // 12, 1), each))
+    assert np.all(np.diff(chosen) > 0)
+    assert 0 in chosen  # nothing is feasible, and the first comes closest
+    assert set(chosen) - {0} <= set(np.flatnonzero(mask))
+    every = replace(stars, mask=np.ones_like(mask)).some_points(most)[:, 0].astype(int)
+    assert len(np.unique(every % 8)) == 8
+    if most == 1000:
+        assert len(chosen) == mask.sum() + 1
 
 
 def test_undominated_points() -> None:

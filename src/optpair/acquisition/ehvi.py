@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 from optpair.acquisition.base import Context
 from optpair.acquisition.cei import all_redrawn
 from optpair.acquisition.chance import Improvement, Log, Seen, means_at, met, observed
-from optpair.acquisition.special.boxes import Cells, cells
+from optpair.acquisition.special.cells import Cells, cells
 from optpair.acquisition.special.normal import log_ei_and_slope
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted

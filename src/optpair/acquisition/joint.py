@@ -25,7 +25,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optpair.acquisition.base import Acquisition, Points, Rows, interior
-from optpair.acquisition.special.boxes import Each, Forbidden, cells
+from optpair.acquisition.special.boxes import Forbidden
+from optpair.acquisition.special.cells import cells
+from optpair.acquisition.special.factors import Each
 from optpair.cube.cube import Cube
 from optpair.gp.conditioned import Conditioned, ConditionedQuery, Functionals, condition_on
 from optpair.gp.posterior import Posterior, Query

@@ -5,6 +5,7 @@ from __future__ import annotations
 from optpair.engine.settings import Settings
 
 CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
+STARS = 128  # points of sampled optima that are screened, or one of each optimum
 PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 
 

@@ -356,8 +356,7 @@ class Engine:
         weights = () if model.success is None else (model.success,)
         acquisition = weighted(plain, entry.scale, weights, model.worst)
         if optima is not None:
-            stars = optima.points
-            points = np.concatenate([stars, points])
+            points = np.concatenate([optima.some_points(budget.STARS), points])
         values, starts, known = acquisition.screened, self.settings.starts, _known(data)
         if values is None:
             if optima is not None and shared.promising is not None:

@@ -14,11 +14,13 @@ OPES: what it knows is of f at the data alone, whose covariances with f(x) are i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from optpair.gp.kernels.base import Along, Jets, Points
+from optpair.gp.kernels.base import Along, Between, Covariance, Jets, Points
 from optpair.gp.posterior import Posterior, Query
 from optpair.shapes import Bool, Float
 
@@ -35,9 +37,18 @@ class Functionals:
     along: Along = None
     """The columns in which derivatives are taken; None means all."""
 
+    @cached_property
+    def places(self) -> Float[np.ndarray, "M P R D"] | None:
+        """The points of all groups, where these are several and have no derivatives."""
+        if len(self.groups) == 1 or any(order for order, _ in self.groups):
+            return None
+        return np.stack([star for _, star in self.groups], 2) if self.groups else None
+
     def jets(self, posterior: Posterior, X: Points) -> tuple[Jets, ...]:
-        """Prior covariances with f(x), group by group."""
+        """Prior covariances with f(x), group by group; of values alone, all at once."""
         covariance = posterior.covariance
+        if self.places is not None:
+            return (Values.of(covariance, self.places, X),)
         return tuple(covariance.jets(star, X, order, self.along) for order, star in self.groups)
 
     def is_value(self, dimensions: int) -> np.ndarray:
@@ -48,9 +59,8 @@ class Functionals:
 
     def prior(self, posterior: Posterior) -> Float[np.ndarray, "M P J J"]:
         """Their prior covariance."""
-        covariance = posterior.covariance
-        if len(self.groups) > 1 and not any(order for order, _ in self.groups):
-            every = np.stack([star for _, star in self.groups], 2)
+        covariance, every = posterior.covariance, self.places
+        if every is not None:
             jets = (covariance.jets(star, every, 0, self.along).rows for _, star in self.groups)
             return np.concatenate(list(jets), 2)
         rows = []
@@ -69,6 +79,25 @@ class Functionals:
                     raise NotImplementedError("derivatives at two different points")
             rows.append(np.concatenate(row, -1))
         return np.concatenate(rows, -2)
+
+
+class Values(NamedTuple):
+    """Covariances of f(x) with f at R points of each optimum: jets without derivatives."""
+
+    between: Between
+    rows: Float[np.ndarray, "M P R q"]
+
+    @classmethod
+    def of(cls, covariance: Covariance, places: Float[np.ndarray, "M P R D"], X: Points) -> Values:
+        """Products of matrices, set by set."""
+        M, P, R, D = places.shape
+        between = covariance.between(X, places.reshape(M, P * R, D))
+        return cls(between, np.ascontiguousarray(between.K.mT).reshape(M, P, R, -1))
+
+    def pull(self, by_rows: Float[np.ndarray, "M P R q"]) -> Float[np.ndarray, "M q D"]:
+        """Σ by_rows · ∂rows/∂x, over all points."""
+        M, P, R, q = by_rows.shape
+        return self.between.pull(by_rows.reshape(M, P * R, q).mT)
 
 
 @dataclass(frozen=True)

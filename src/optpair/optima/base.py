@@ -44,12 +44,18 @@ class Optima:
         """f* of optimal pairs."""
         return self.f[:, :, 0, 0]
 
-    @property
-    def points(self) -> Float[np.ndarray, "N D"]:
-        """All points; of a path without a feasible one, the first, which comes closest."""
+    def some_points(self, most: int) -> Float[np.ndarray, "N D"]:
+        """All points or, of several per optimum, about `most`: at least one of each optimum.
+
+        Consecutive optima give points of consecutive numbers. Of a path without a feasible point it
+        is the first, which comes closest.
+        """
         there = self.mask.copy()
         there[..., 0] |= ~there.any(-1)
-        return self.x[there]
+        M, P, _ = there.shape
+        stride = -(-there.sum(-1, keepdims=True) // max(most // (M * P), 1))
+        turn = np.cumsum(there, -1) + np.arange(M * P).reshape(M, P, 1)
+        return self.x[there & (turn % stride == 0)]
 
     @property
     def weights(self) -> Float[np.ndarray, "M P"]:

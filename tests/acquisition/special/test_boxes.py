@@ -7,13 +7,9 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from optpair.acquisition.special.boxes import (
-    Forbidden,
-    cells,
-    pair_covariance,
-    tail_variance,
-    trigamma,
-)
+from optpair.acquisition.special.boxes import Forbidden, trigamma
+from optpair.acquisition.special.cells import cells
+from optpair.acquisition.special.factors import pair_covariance, tail_variance
 from optpair.acquisition.special.intervals import log_between
 from optpair.acquisition.special.truncation import divergence, moment_matched_gain
 from optpair.cube.lattice import lattice
