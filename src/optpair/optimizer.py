@@ -373,7 +373,7 @@ class Optimizer(Tables):
         from optpair import report  # late: a search may end without a page
 
         if self.problem.goal != "best":
-            return report.write_joint(self._joint_subject(name), path)
+            return report.write_joint(self.joint_subject(name=name), path)
         return report.write(self.subject(name=name), path)
 
     @_locked
@@ -407,8 +407,8 @@ class Optimizer(Tables):
         model = report.Model(self.space, self._session.engine.initial, asked)
         return report.Subject(name, self.problem.objective, rows, model)
 
-    def _joint_subject(self, name: str) -> JointSubject:
-        """What a page of several outcomes is about."""
+    def joint_subject(self, *, name: str = "optpair") -> JointSubject:
+        """What a page of several outcomes is about, under the heading `name`."""
         from optpair import report
 
         points = self._history.points

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
@@ -469,3 +472,29 @@ def test_limits_of_a_space_are_kept() -> None:
     found = [params["alpha"] for params in search.cv_results_["params"]]
     assert all(0.25 <= alpha <= 0.5 for alpha in found)
     assert 0.25 <= search.best_params_["alpha"] <= 0.5
+
+
+def test_the_report_names_the_objects_of_lists(tmp_path: Path) -> None:
+    space: dict[str, Any] = {
+        "svc__C": Float(0.1, 10.0, log=True),
+        "svc__kernel": ["rbf", "linear"],
+        "standardscaler": [StandardScaler(), "passthrough"],
+        "svc__shrinking": [True],
+    }
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    settings = Settings(**TINY)
+    search = JESSearchCV(
+        pipeline, space, evaluations=4, random_state=0, hyperparameters="map", settings=settings
+    )
+    search.fit(X[:60], Y[:60])
+    shown = search.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>Pipeline</h1>" in text
+    assert "4 parameters, 3 modelled" in text
+    for words in ("StandardScaler()", "passthrough", "rbf", "linear"):
+        assert words in text
+    best = shown["recommendation"]["params"]
+    assert best["svc__kernel"] in ("rbf", "linear")
+    assert best["standardscaler"] in ("StandardScaler()", "passthrough")
+    assert best["svc__shrinking"] == "True"
+    json.dumps(shown)

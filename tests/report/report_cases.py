@@ -27,7 +27,7 @@ SPACE = Space(
         "act": Categorical(["relu", EVIL, "\"'><img src=x onerror=throw(1)>"]),
     }
 )
-VOID = {"meta", "link", "br", "input", "img"}
+VOID = {"meta", "link", "br", "input", "img", "wbr"}
 
 
 def value(params: Mapping[str, Any]) -> float:

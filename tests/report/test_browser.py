@@ -38,6 +38,23 @@ def test_the_cloud_shows_the_two_axes_that_are_chosen(page: Path, browse: Browse
     assert shown == [("x", "1"), ("y", "3")]
 
 
+def test_a_click_sorts_the_best_first_and_another_the_other_way(page: Path, browse: Browse) -> None:
+    """The page with a script of a test's own: what it sees goes into the title."""
+    text = re.sub(r"<meta http-equiv=[^>]*>", "", page.read_text(encoding="utf-8"))
+    text = text.replace('<button type="button">value<', '<button data-first="down">value<')
+    shown = 'document.querySelector(".trials tbody td:nth-child(3) data").value'
+    script = f"""const b = [...document.querySelectorAll("th button")][2];
+        b.click(); const first = {shown}; b.click();
+        document.title = `${{first}} then ${{{shown}}}`;"""
+    other = page.with_name("sorted.html")
+    other.write_text(text.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    seen = browse(other)
+    values = [trial.value for trial in search().trials if trial.value is not None]
+    title = re.search("<title>(.*) then (.*)</title>", seen.dom)
+    assert title is not None
+    assert [float(v) for v in title.groups()] == [max(values), min(values)]
+
+
 def _chosen(text: str, menu: int, option: int) -> str:
     at = text.index(f'<option value="{option}"', menu)
     return text[:at] + text[at:].replace("<option ", "<option selected ", 1)

@@ -84,6 +84,45 @@ def test_dots_of_a_cell_fill_it() -> None:
     assert len(set(up)) > 48
 
 
+def test_pruned_trials_are_called_so_and_all_parameters_are_counted(tmp_path: Path) -> None:
+    sampler = JESSampler(seed=0, hyperparameters="map", settings=Settings(**TINY))
+    study = optuna.create_study(sampler=sampler)
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number % 2:
+            trial.suggest_float("sometimes", 0, 1)
+        trial.report(x, 1)
+        if trial.number == 2:
+            raise optuna.TrialPruned
+        return x
+
+    study.optimize(objective, n_trials=4)
+    sampler.report(study, tmp_path / "page.html")
+    text, _ = read(tmp_path / "page.html")
+    assert "4 trials: 3 told, 1 pruned" in text
+    assert text.count("<td>pruned</td>") == 1
+    assert "2 parameters, 1 modelled" in text
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_table_begins_at_the_best(direction: Direction) -> None:
+    subject, found = made_up(Space({"x": Float(0, 1)}), 100)
+    subject = replace(subject, objective=Objective(direction))
+    page = Page(render(subject, found, datetime(2026, 1, 1)))
+    firsts = [b.get("data-first") for b in page.all("button")[1:]]
+    heads = ["trial", "state", "value", "predicted", "x"]
+    largest = {"value", "predicted"} if direction == "maximize" else set()
+    assert firsts == ["down" if head in largest else None for head in heads]
+
+
+def test_long_names_break_after_their_underscores() -> None:
+    subject, found = made_up(Space({"learning_rate": Float(0, 1)}), 100)
+    text = render(subject, found, datetime(2026, 1, 1))
+    assert text.count("<dt>learning_<wbr>rate</dt>") == 3
+    assert '<span class="param">learning_<wbr>rate</span>' in text
+
+
 def test_text_is_escaped_and_no_script_but_the_pages_own_is_there(told: Told) -> None:
     text, page = read(told[1])
     assert len(page.all("script")) == SCRIPTS

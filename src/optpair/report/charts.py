@@ -12,7 +12,7 @@ from optpair.report import axes
 from optpair.report.axes import Choices, Line
 from optpair.report.findings import Answer, Findings, Moment, Slice
 from optpair.report.frame import SLANT, Frame, mark
-from optpair.report.markup import Markup, el, join, px
+from optpair.report.markup import Markup, broken, el, join, px
 from optpair.report.subject import Row
 from optpair.report.words import number
 
@@ -262,7 +262,7 @@ def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:
         bars.append(
             el(
                 "li",
-                el("span", name, class_="param"),
+                el("span", broken(name), class_="param"),
                 el(
                     "span",
                     el("i", class_="both", style=f"width:{both}"),

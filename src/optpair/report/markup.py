@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable
 
-VOID = {"meta", "link", "br", "input"}
+VOID = {"meta", "link", "br", "input", "wbr"}
 
 
 class Markup(str):
@@ -37,6 +38,12 @@ def el(name: str, /, *children: object, **attributes: object) -> Markup:
     if name in VOID:
         return Markup(f"<{name}{shown}>")
     return Markup(f"<{name}{shown}>{join(children)}</{name}>")
+
+
+def broken(name: str) -> Markup:
+    """A name that a narrow page breaks after its underscores and dots, not inside a word."""
+    parts = re.split(r"(?<=[_./-])", name)
+    return join([text(parts[0]), *(join([el("wbr"), part]) for part in parts[1:])])
 
 
 def _value(value: object) -> str:

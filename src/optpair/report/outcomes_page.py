@@ -299,13 +299,17 @@ def _trials(subject: JointSubject, found: JointFindings | None) -> Markup:
         cells += [el("td", message(row.message))] * bool(messages)
         cells += [el("td", message(row.notes.get(name, ""))) for name in notes]
         body.append(el("tr", *cells, class_=_kind(row, words)))
+    objectives = subject.problem.objectives.items()
+    largest = [*chances, *(name for name, o in objectives if o.direction == "maximize")]
     note = "What is predicted for a trial shows at the pointer." if found is not None else ""
     if chances:
         note = (
             "“Limits met” is the predicted probability that the noiseless values meet all limits; "
             "the standing is by the measured ones."
         )
-    return section("Trials", note, table(heads, body, sorts=True), class_="trials")
+    return section(
+        "Trials", note, table(heads, body, sorts=True, largest_first=largest), class_="trials"
+    )
 
 
 def _value(found: JointFindings | None, row: Row, name: str, at: int | None) -> Markup:

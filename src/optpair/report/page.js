@@ -43,11 +43,13 @@ const dress = () => {
     draw();
   }
 
-  // The table: a click on a column's name sorts by it, a second one the other way.
+  // The table: a click on a column's name sorts by it, a second one the other way; the best come first.
   const body = document.querySelector(".trials tbody");
   document.querySelectorAll("th button").forEach((button, column) => {
     button.addEventListener("click", () => {
-      const up = button.dataset.sorted !== "up";
+      const first = button.dataset.first || "up"; // a maximised value begins at the largest
+      const again = button.dataset.sorted === first;
+      const up = (first === "up") !== again;
       document.querySelectorAll("th button").forEach((other) => delete other.dataset.sorted);
       button.dataset.sorted = up ? "up" : "down";
       const key = (row) => {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from importlib import resources
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from optpair.problem.space import Categorical
 from optpair.report import axes, charts
 from optpair.report.cloud import Cloud
 from optpair.report.findings import Findings
-from optpair.report.markup import Markup, el, join
+from optpair.report.markup import Markup, broken, el, join
 from optpair.report.parts import (
     as_json,
     conclusion,
@@ -28,7 +28,7 @@ from optpair.report.parts import (
     section,
     table,
 )
-from optpair.report.subject import OUT, Row, Subject, left_out
+from optpair.report.subject import OUT, Model, Row, Subject, left_out
 from optpair.report.words import (
     brief,
     count,
@@ -90,7 +90,9 @@ def content(subject: Subject, found: Findings | None) -> Markup:
     """What was found, and the trials."""
     body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
     names = () if subject.model is None else tuple(subject.model.space)
-    return join([body, trials(subject.rows, names, _predicted(subject, found), found)])
+    largest = ("value", "predicted") if subject.objective.direction == "maximize" else ()
+    predicted = _predicted(subject, found)
+    return join([body, trials(subject.rows, names, predicted, found, largest_first=largest)])
 
 
 def _header(subject: Subject, made: datetime) -> Markup:
@@ -101,9 +103,17 @@ def _header(subject: Subject, made: datetime) -> Markup:
         f"{count(len(subject.rows), 'trial')}: {counts}",
     ]
     if subject.model is not None:
-        facts.append(count(len(subject.model.space), "parameter"))
+        facts.append(_parameters(subject, subject.model))
     facts.append(made.strftime("%Y-%m-%d %H:%M"))
     return header(subject.name, facts)
+
+
+def _parameters(subject: Subject, model: Model) -> str:
+    """How many parameters there are, and how many of them are modelled where that is fewer."""
+    names = {*model.space, *model.single, *subject.left_out}
+    names.update(name for row in subject.rows for name in row.params)
+    said = count(len(names), "parameter")
+    return said if len(names) == len(model.space) else f"{said}, {len(model.space)} modelled"
 
 
 def _answers(subject: Subject, found: Findings) -> Markup:
@@ -255,7 +265,7 @@ def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
             lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}"))
         else:
             lines.append((name, _most(values)))
-    rows = (el("div", el("dt", name), el("dd", words)) for name, words in lines)
+    rows = (el("div", el("dt", broken(name)), el("dd", words)) for name, words in lines)
     return el("div", el("h3", "where 80 % of the samples are"), el("dl", *rows), class_="margins")
 
 
@@ -322,6 +332,8 @@ def trials(
     names: Sequence[str] = (),
     predicted: Mapping[int, str] = NOTHING,
     found: Findings | None = None,
+    *,
+    largest_first: Collection[str] = (),
 ) -> Markup:
     """The table of trials; the parameters that are named come first."""
     if not rows:
@@ -352,7 +364,7 @@ def trials(
     return section(
         "Trials",
         "",
-        table(heads, marked, sorts=True),
+        table(heads, marked, sorts=True, largest_first=largest_first),
         class_="trials",
     )
 

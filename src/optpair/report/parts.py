@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from optpair.report.markup import Markup, el, join
+from optpair.report.markup import Markup, broken, el, join
 from optpair.report.words import Verdict, short
 
 LONG, LONGEST = 90, 4000  # characters of a message that are seen at once, and at all
@@ -50,7 +50,11 @@ def parameters(params: Mapping[str, Any]) -> Markup:
     return el(
         "dl",
         *(
-            el("div", el("dt", name), el("dd", short(value, 40), title=short(str(value), LONGEST)))
+            el(
+                "div",
+                el("dt", broken(name)),
+                el("dd", short(value, 40), title=short(str(value), LONGEST)),
+            )
             for name, value in params.items()
         ),
     )
@@ -72,9 +76,21 @@ def message(words: str) -> Markup:
     return el("details", el("summary", short(last, LONG)), el("pre", end))
 
 
-def table(heads: Sequence[str], rows: Sequence[Markup], *, sorts: bool = False) -> Markup:
-    """A table that scrolls in its card; a click on a heading sorts it, where that is wanted."""
-    titles = [el("button", head, type="button") if sorts else head for head in heads]
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Markup],
+    *,
+    sorts: bool = False,
+    largest_first: Collection[str] = (),
+) -> Markup:
+    """A table that scrolls in its card; a click on a heading sorts it, where that is wanted.
+
+    The smallest come first, or the largest in the columns that say so.
+    """
+    titles: Sequence[object] = heads
+    if sorts:
+        first = dict.fromkeys(largest_first, "down")
+        titles = [el("button", h, type="button", data_first=first.get(h)) for h in heads]
     return el(
         "div",
         el(

@@ -472,9 +472,10 @@ def _reported(trial: FrozenTrial, model: StudyModel | None) -> report.Row:
         params |= published(trial, model.domain.distributions) or {}
     value = trial.values[0] if trial.values else None
     finite = value is None or abs(value) <= LARGEST
+    became = "pruned" if trial.state == TrialState.PRUNED else state(trial)
     return report.Row(
         trial.number,
-        state(trial) if finite else "failed",  # as the model takes it
+        became if finite else "failed",  # as the model takes it
         params,
         value,
         noise_vars(trial, (VALUE,), (VALUE,)).get(VALUE),

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from scipy.stats import rankdata
@@ -23,6 +24,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from optpair import report
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
 from optpair.front import FrontBelief
@@ -41,6 +43,7 @@ from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.outcomes import Direction, Outcome, check_noise
 from optpair.problem.space import Space
+from optpair.report import JointSubject, Subject
 from optpair.trials.trial import Trial
 
 __all__ = ["JESSearchCV"]
@@ -48,6 +51,7 @@ __all__ = ["JESSearchCV"]
 Results = dict[str, Any]
 Evaluate = Callable[..., Results]
 Point = Trial | Mapping[str, Any]
+About = TypeVar("About", Subject, JointSubject)
 Row = dict[str, np.ndarray]
 """The scores of one trial on each fold, or one mean of them, by outcome."""
 
@@ -99,6 +103,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         only the luckiest: the one that `GridSearchCV` would have chosen. With several objectives, a
         `Front` of trials.
     best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
+    report: a method that writes a page on what was found, with the names of your objects.
     cv_results_: a row for every trial, in the order of their ids; one that failed has NaNs.
     optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
         numbers.
@@ -186,6 +191,23 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             params = tuple(map(numbered_space.named, belief.params))
         best = numbered_space.served(belief.recommendation)
         return replace(belief, params=params, recommendation=best)
+
+    def report(self, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
+        """Write a page of HTML on what was found; see `Optimizer.report`.
+
+        Args:
+            path: the file.
+            name: the page's heading, the estimator's class by default.
+
+        Returns:
+            What stands on the page, as JSON.
+        """
+        check_is_fitted(self, "optimizer_")
+        numbered, title = NumberedSpace(self.space), name or type(self.estimator).__name__
+        optimizer = self.optimizer_
+        if optimizer.problem.goal != "best":
+            return report.write_joint(_named(optimizer.joint_subject(name=title), numbered), path)
+        return report.write(_named(optimizer.subject(name=title), numbered), path)
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """The search itself, called by `BaseSearchCV.fit`."""
@@ -402,6 +424,18 @@ def _known_noise(given: object) -> float | None:
             f"not {given!r}"
         )
     return None if given is None or isinstance(given, str) else check_noise(given)
+
+
+def _named(subject: About, numbered: NumberedSpace) -> About:
+    """What a page is about, with words for objects in place of their numbers."""
+    labels = numbered.labels
+    rows = tuple(
+        replace(row, params={n: labels[n][v] if n in labels else v for n, v in row.params.items()})
+        for row in subject.rows
+    )
+    assert subject.model is not None
+    model = replace(subject.model, choices=labels, single=numbered.single)
+    return replace(subject, rows=rows, model=model)
 
 
 def _check_count(name: str, value: object) -> None:

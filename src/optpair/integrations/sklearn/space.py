@@ -66,8 +66,25 @@ class NumberedSpace:
             )
         return replace(found, params=self.named(found.params), observed=self._trial(found.observed))
 
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Words for the objects that stand by their places, as a page shows them."""
+        tuned = {n: o for n, o in self._lists.items() if isinstance(self.space.get(n), Categorical)}
+        return {name: _words(objects) for name, objects in tuned.items()}
+
+    @property
+    def single(self) -> dict[str, str]:
+        """Words for what is given as it is."""
+        return {n: _words(o)[0] for n, o in self._lists.items() if n not in self.space}
+
     def _trial(self, trial: Trial) -> Trial:
         return replace(trial, params=self.named(trial.params))
+
+
+def _words(objects: Sequence[Any]) -> list[str]:
+    """A line for each object; of those that look alike, each after the first has its place."""
+    lines = [each if isinstance(each, str) else " ".join(repr(each).split()) for each in objects]
+    return [line if line not in lines[:i] else f"{line} [{i}]" for i, line in enumerate(lines)]
 
 
 def _read(name: str, given: Any) -> Any:
