@@ -98,3 +98,9 @@ def test_ray(tmp_path: Path) -> None:
     said = run("ray_tune.py", tmp_path, "--trials", "3", "--at-once", "2")
     assert "3 of 3 trials gave a value" in said
     assert re.search(r"recommended +lr = .*, act = '", said)
+
+
+def test_shelf(tmp_path: Path) -> None:
+    said = run("shelf.py", tmp_path, "--trials", "8")
+    assert re.search(r"recommended +polarity = .*, boiling = .*, donor = ", said)
+    assert re.search(r"^S\d{4} is the best with a chance of \d+%$", said, re.M)

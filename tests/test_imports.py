@@ -55,6 +55,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "limits",
         "linear",
         "rounding",
+        "shelf",
         "space",
         "problem",
         "stop",

@@ -235,6 +235,21 @@ class Belief:
         """
         return within(self.gaps, gap)
 
+    def likeliest(self, most: int = 10) -> list[tuple[Mapping[str, Any], float]]:
+        """The points with the largest chance of being the best, and that chance, largest first.
+
+        The chance is the share of the samples that have their optimum there: it says something
+        where points are told apart, as on a shelf (`Space.of_rows`) or of levels and categories.
+        """
+        counts: dict[tuple[Any, ...], int] = {}
+        first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+        for params in self.params:
+            key = tuple((type(value), value) for value in params.values())
+            counts[key] = counts.get(key, 0) + 1
+            first.setdefault(key, params)
+        ranked = sorted(counts, key=lambda key: -counts[key])[:most]
+        return [(first[key], counts[key] / len(self.params)) for key in ranked]
+
     def __str__(self) -> str:
         if len(self.values) == 0:
             return (

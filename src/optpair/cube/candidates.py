@@ -56,12 +56,17 @@ class Screening(NamedTuple):
         )
 
     def points(
-        self, region: Region, anchors: Num[np.ndarray, "A D"]
+        self, region: Region, anchors: Num[np.ndarray, "A D"], most: int | None = None
     ) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "N D"]]:
         """Those near the anchors, and those that fill the space.
 
-        Without anchors the first of those that fill the space is one.
+        Without anchors the first of those that fill the space is one. A table of no more than
+        `most` rows is filled by all of them, some twice, so that they are a multiple of `ANCHORS`.
         """
-        filling = region.fill((self.base + self.shift) % 1.0)
+        every = region.listed(most)
+        if every is None:
+            filling = region.fill((self.base + self.shift) % 1.0)
+        else:
+            filling = np.resize(every, (-(-len(every) // ANCHORS) * ANCHORS, every.shape[1]))
         anchors = region.anchors(anchors) if len(anchors) else filling[:1]
         return near(self.scale, self.moves, region, anchors), filling

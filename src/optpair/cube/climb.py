@@ -220,7 +220,7 @@ def climb(
     """
     layout = region.cube.layout
     up = ascend(landscape, X, region, layout.numeric, steps, enough=enough, rivals=rivals)
-    if layout.is_continuous:
+    if layout.is_continuous or not region.open.any():
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0
     at = X

@@ -3,16 +3,18 @@
 Everything that searches asks a region, and nothing else, where it may go: for points that fill it
 (`fill`), points near others (`near`, `snap`, `neighbours`), and steps of a climb (`hold`, `step`,
 `allows`). A box answers at once; linear limits keep what is asked of them by moving along their
-faces, and a function of the point by refusing what it does not allow.
+faces, and a function of the point by refusing what it does not allow. A table has its rows and
+nothing between them: they are listed, and nothing is climbed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from optpair.cube.cube import Cube, Moves
 from optpair.cube.faces import Held, hold, restore, slide
@@ -44,6 +46,10 @@ class Region:
     high: Num[np.ndarray, " D"]
     rows: Rows | None = None
     allowed: Allowed | None = None
+    table: Float[np.ndarray, "N D"] | None = None
+    """The only points, where these are the rows of a table."""
+    once: bool = False
+    """Whether each of them is asked for at most once."""
 
     @classmethod
     def whole(cls, cube: Cube) -> Region:
@@ -53,12 +59,59 @@ class Region:
     @property
     def open(self) -> Bool[np.ndarray, " D"]:
         """The columns in which one may move."""
-        return self.low < self.high
+        return (self.low < self.high) & (self.table is None)
 
     @property
     def is_box(self) -> bool:
         """Whether the bounds are all there is."""
-        return self.rows is None and self.allowed is None
+        return self.rows is None and self.allowed is None and self.table is None
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        assert self.table is not None
+        return cKDTree(self.table)
+
+    @cached_property
+    def _order(self) -> Int[np.ndarray, " N"]:
+        """The rows of the table so that neighbours in this order are close: halves of halves."""
+        assert self.table is not None
+        return np.asarray(self._tree.indices)
+
+    def listed(self, most: int | None = None) -> Float[np.ndarray, "N D"] | None:
+        """All points, where they are the rows of a table and no more than `most`."""
+        few = self.table is not None and (most is None or len(self.table) <= most)
+        return self.table if few else None
+
+    def left(self, X: Num[np.ndarray, "n D"]) -> int:
+        """How many rows of the table are none of these points."""
+        return int(np.count_nonzero(self._left(X)))
+
+    def _left(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " N"]:
+        assert self.table is not None
+        left = np.ones(len(self.table), dtype=bool)
+        far, row = self._tree.query(X.reshape(-1, self.cube.dimensions), p=np.inf)
+        left[row[far <= CLOSE]] = False
+        return left
+
+    def without(self, X: Num[np.ndarray, "n D"]) -> Region:
+        """The region without points that are not to be asked for again, where it is a table.
+
+        Where nothing is left it stays as it is, unless each row is asked for once.
+
+        Raises:
+            ValueError: if nothing is left, and each row is asked for at most once.
+        """
+        if self.table is None or len(X) == 0:
+            return self
+        left = self._left(X)
+        if left.any():
+            return replace(self, table=self.table[left])
+        if self.once:
+            raise ValueError(
+                f"all {len(self.table)} rows have been tried, and repeat=False: there is nothing "
+                "left to ask for; tell or cancel what is out, and see recommend()"
+            )
+        return self
 
     @cached_property
     def coupled(self) -> Int[np.ndarray, " C"]:
@@ -96,6 +149,8 @@ class Region:
 
     def legal(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
         """Which points may be suggested; data may be anywhere."""
+        if self.table is not None:
+            return np.asarray(self._tree.query(X, p=np.inf)[0] <= CLOSE)
         found = self.cube.is_legal(X)
         found &= np.all((self.low - CLOSE <= X) & (self.high + CLOSE >= X), axis=1)
         if self.rows is not None:
@@ -125,6 +180,10 @@ class Region:
 
         `first` is the number of the first of them, where they are some of many.
         """
+        if self.table is not None:
+            count = len(self.table)
+            share = np.minimum((U[:, 0] * count).astype(int), count - 1)
+            return self.table[self._order[share]]
         X = self._filled(U, first)
         if self.allowed is None:
             return X
@@ -185,6 +244,8 @@ class Region:
         """Legal points near others; where there are none, those of `start`, which are legal."""
         if self.is_box:
             return self.cube.snap(X)
+        if self.table is not None:
+            return self.table[self._tree.query(X)[1]]
         found = self._settled(X.astype(np.float64), start)
         bad = ~self.allows(found)
         if bad.any():
@@ -235,6 +296,8 @@ class Region:
         X = self.clip(X)
         if self.is_box:
             return X
+        if self.table is not None:
+            return self.snap(X)
         bad = ~self.legal(X) | np.any(np.abs(self.cube.snap(X) - X) > CLOSE, axis=1)
         if bad.any():
             X[bad] = self.snap(X[bad])
@@ -247,6 +310,8 @@ class Region:
         moved = self.clip(self.cube.perturb(moves, X, scale))
         if self.is_box:
             return moved
+        if self.table is not None:
+            return self.snap(moved)
         if self.rows is not None and self._levels.none:
             columns = self.coupled
             rest = X.copy()

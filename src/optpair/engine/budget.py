@@ -6,6 +6,7 @@ from optpair.engine.settings import Settings
 
 CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
 STARS = 128  # points of sampled optima that are screened, or one of each optimum
+LISTED = 1024  # rows of a table that are all screened beside sampled optima; of more, some are
 PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 
 

@@ -145,7 +145,10 @@ def promising(
 
 
 def taken(
-    x: Float[np.ndarray, " D"], known: Float[np.ndarray, "k D"], own: Float[np.ndarray, "o D"]
+    x: Float[np.ndarray, " D"],
+    known: Float[np.ndarray, "k D"],
+    own: Float[np.ndarray, "o D"],
+    apart: float = SAME_OPTIMUM,
 ) -> bool:
     """Whether an exact value is known so close, or another point of the plate is."""
-    return among(x, known, REPEATED) or among(x, own, SAME_OPTIMUM)
+    return among(x, known, REPEATED) or among(x, own, apart)

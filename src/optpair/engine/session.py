@@ -108,13 +108,16 @@ class Session:
         """Points that are good together, of `count` suggestions from `number` on.
 
         The model, the paths and their optima are made once; each point is pending for those after
-        it. Where values are exact and no other legal point is left, there are fewer, at least one.
+        it. Where values are exact and no other legal point is left, there are fewer, at least one;
+        likewise where each row of a table is tried once.
         """
         design, shared, memory = self.stream(DESIGN, 0), Shared(), self.memory
         exact = data.exact or all(o.noise_var == 0 for o in self.problem.outcomes.values())
         exact &= isinstance(self.engine.acquisition, Entry)  # controls repeat what they like
         points: list[Float[np.ndarray, " D"]] = []
         for i in range(number, number + count):
+            if points and self.engine.spent(data):
+                break
             x, memory, _ = self.engine.suggest(
                 self.stream(SUGGEST, i), memory, data, i, design, shared
             )
@@ -192,6 +195,8 @@ def region_of(space: Space) -> Region:
     """The part of a space's cube that is within its limits."""
     cube, limits = Cube(space.layout), space.limits
     whole = Region.whole(cube)
+    if space.shelf is not None:
+        return replace(whole, table=space.table, once=not space.shelf.repeat)
     if not limits:
         return whole
 

@@ -129,11 +129,12 @@ class Engine:
     ) -> tuple[Float[np.ndarray, " D"], Memory]:
         info = shared.info
         if not isinstance(self.acquisition, Entry):
-            return self.acquisition(design, self.region, asked), memory
+            return self.acquisition(design, self._asked_from(data), asked), memory
         if data.told < self.initial:
             return self.design(design, data, asked, shared), memory
         data = self.judge(data, info)
-        again = None if "confirm" in shared.kinds else self._unconfirmed(data)
+        confirm = not (self.region.once or "confirm" in shared.kinds)
+        again = self._unconfirmed(data) if confirm else None
         if again is not None:
             info.kind = "confirm"
             return again, memory
@@ -145,7 +146,7 @@ class Engine:
         if exploit and "exploit" not in shared.kinds:
             with info.stage("maximise"):
                 x = self.best(stream.child(SEARCH), model, data)
-            if not (among(x, data.pending, SAME_OPTIMUM) or among(x, _known(data), REPEATED)):
+            if not (among(x, data.pending, SAME_OPTIMUM) or among(x, self._known(data), REPEATED)):
                 info.kind = "exploit"
                 return x, memory
         info.kind = "acquire"
@@ -338,10 +339,11 @@ class Engine:
         if there is one.
         """
         shared = shared or Shared()
-        (posteriors, paths, optima), region = sampled, self.region
+        (posteriors, paths, optima), known = sampled, self._known(data)
+        region = self.region.without(known)
         paths = paths if "paths" in entry.needs else None
         anchors = goals.best_data(self.region, model.wanted, posteriors, data)
-        points = self.points(stream.child(1), anchors, optima=optima is not None)
+        points = self.points(stream.child(1), region, anchors, optima=optima is not None)
         context = Context(
             posteriors,
             self.cube,
@@ -350,14 +352,17 @@ class Engine:
             paths,
             optima,
             model.wanted,
-            region,
+            self.region,
         )
         plain = entry.build(context)
         weights = () if model.success is None else (model.success,)
         acquisition = weighted(plain, entry.scale, weights, model.worst)
         if optima is not None:
-            points = np.concatenate([optima.some_points(budget.STARS), points])
-        values, starts, known = acquisition.screened, self.settings.starts, _known(data)
+            stars = optima.some_points(budget.STARS)
+            if region is not self.region:
+                stars = stars[region.legal(stars)]
+            points = np.concatenate([stars, points])
+        values, starts = acquisition.screened, self.settings.starts
         if values is None:
             if optima is not None and shared.promising is not None:
                 points = shared.promising
@@ -365,12 +370,16 @@ class Engine:
             if optima is not None and shared.promising is None:
                 shared.promising = promising(points, values, starts)
         x, value = maximise(acquisition, region, points, values, starts=starts, steps=self.steps)
-        own = np.array(shared.points).reshape(-1, len(x))
-        if taken(x, known, own):
+        own, every = np.array(shared.points).reshape(-1, len(x)), region.listed()
+        apart = SAME_OPTIMUM if every is None else REPEATED  # rows are told apart as they are
+        if taken(x, known, own, apart):
             ranked = points[np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")]
-            if len(own):
-                ranked = np.concatenate([ranked, self._filling(stream.child(3), DESIGN_POINTS)])
-            other = next((point for point in ranked if not taken(point, known, own)), x)
+            if every is not None:
+                ranked = np.concatenate([ranked, every])
+            elif len(own):
+                filling = self._filling(region, stream.child(3), DESIGN_POINTS)
+                ranked = np.concatenate([ranked, filling])
+            other = next((point for point in ranked if not taken(point, known, own, apart)), x)
             x, value = other, float(acquisition.values(other[None])[0])
         return x, value
 
@@ -388,7 +397,7 @@ class Engine:
         function = weighted(self._worth(stream, model), "worth", weights, model.worst)
         penalised = under_constraints(function, model, wider=wider)
         anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
-        points = self.points(stream.child(1), anchors, optima=False)
+        points = self.points(stream.child(1), self.region, anchors, optima=False)
         values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
         region = self.region
         x, _ = maximise(
@@ -409,12 +418,30 @@ class Engine:
         return compromise(model, stream.child(2).draw().dirichlet(np.ones(count))[None])
 
     def points(
-        self, stream: Stream, anchors: Float[np.ndarray, "A D"], *, optima: bool
+        self, stream: Stream, region: Region, anchors: Float[np.ndarray, "A D"], *, optima: bool
     ) -> Float[np.ndarray, "N D"]:
         """The points at which a function is screened."""
         count = budget.screened(self.settings, optima=optima)
         screening = Screening.of(stream, self.cube, count)
-        return np.concatenate(screening.points(self.region, anchors))
+        most = budget.LISTED if optima else None
+        return np.concatenate(screening.points(region, anchors, most))
+
+    def _known(self, data: Data) -> Float[np.ndarray, "k D"]:
+        """The points that are not asked for again: exact values are known or on their way there.
+
+        None where values are noisy, unless each row of a table is tried once at most.
+        """
+        if self.region.once:
+            return _seen(data)
+        return data.settled if data.exact else data.settled[:0]
+
+    def _asked_from(self, data: Data) -> Region:
+        """Where a search without a model looks: of a table, rows that nobody has tried."""
+        return self.region.without(_seen(data)) if self.region.once else self.region
+
+    def spent(self, data: Data) -> bool:
+        """Whether every row of a table has been tried, and none is to be tried again."""
+        return self.region.once and self.region.left(_seen(data)) == 0
 
     def _unconfirmed(self, data: Data) -> Float[np.ndarray, " D"] | None:
         """The legal point of a doubted value that nobody has looked at again, the best first."""
@@ -439,13 +466,14 @@ class Engine:
         No two numbers near each other choose from the same few, and none of these is a point of
         the design without failures: workers that do not see each other's points differ as well.
         """
+        region = self.region.without(_seen(data))
         if len(data.failed) == 0:
-            points = np.roll(self._filling(stream, DESIGN_POINTS), -asked, axis=0)
-            known = np.array([*_known(data), *([] if shared is None else shared.points)])
+            points = np.roll(self._filling(region, stream, DESIGN_POINTS), -asked, axis=0)
+            known = np.array([*self._known(data), *([] if shared is None else shared.points)])
             known = known.reshape(-1, self.cube.dimensions)
             return next((x for x in points if not among(x, known)), points[0])
-        order, own = self._own_points(stream, asked)
-        seen = np.concatenate([data.X, data.pending, data.failed])
+        order, own = self._own_points(region, stream, asked)
+        seen = _seen(data)
         few = _unseen(order[:own], seen)
         if len(few) == 0:  # some levels and categories are few
             few = _unseen(order[:DESIGN_POINTS], seen)[:own]
@@ -455,20 +483,22 @@ class Engine:
         assert success is not None
         return np.asarray(few[np.argmax(success.log_weight(few))])
 
-    def _own_points(self, stream: Stream, asked: int) -> tuple[Float[np.ndarray, "N D"], int]:
+    def _own_points(
+        self, region: Region, stream: Stream, asked: int
+    ) -> tuple[Float[np.ndarray, "N D"], int]:
         """The points after the design's, from those that belong to `asked` on, and how many do.
 
         Where there are few legal points at all, so many that eight numbers in a row differ.
         """
-        points = self._filling(stream, DESIGN_POINTS * (1 + OWN))[DESIGN_POINTS:]
+        points = self._filling(region, stream, DESIGN_POINTS * (1 + OWN))[DESIGN_POINTS:]
         if not self.cube.continuous.any():
             points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
         own = min(max(len(points) // 8, 1), OWN)
         start = own * (asked % (len(points) // own))
         return np.roll(points, -start, axis=0), own
 
-    def _filling(self, stream: Stream, count: int) -> Float[np.ndarray, "N D"]:
-        return self.region.fill(halton(stream, self.cube.parameters, count))
+    def _filling(self, region: Region, stream: Stream, count: int) -> Float[np.ndarray, "N D"]:
+        return region.fill(halton(stream, self.cube.parameters, count))
 
     def _standardised(self, measured: Measured, scaling: Scaling) -> Sample:
         """Standardised values or, where hyperparameters are known, in their units."""
@@ -487,9 +517,9 @@ class Engine:
         return self._standardised(thinned(measured, self.settings.most_rows), scaling)
 
 
-def _known(data: Data) -> Float[np.ndarray, "k D"]:
-    """The points whose exact values are known or on their way; none where values are noisy."""
-    return data.settled if data.exact else data.settled[:0]
+def _seen(data: Data) -> Float[np.ndarray, "k D"]:
+    """The points of all trials, however they ended."""
+    return np.concatenate([data.X, data.pending, data.failed])
 
 
 def _unseen(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -24,8 +25,13 @@ from optpair.problem.parameters import (
     width,
 )
 from optpair.problem.rounding import Rounding
+from optpair.problem.shelf import Shelf, read_rows
+from optpair.shapes import Float as Reals
 
 __all__ = ["Categorical", "Float", "Int", "Ordinal", "Parameter", "Space"]
+
+APART = 1e-5  # of the cube: rows of a shelf that are closer in every column are one to the model
+ON = 1e-9  # of the cube: values so close to a row's are that row's
 
 
 class Space(Mapping[str, Parameter]):
@@ -66,9 +72,86 @@ class Space(Mapping[str, Parameter]):
         self._parameters = dict(parameters)
         if isinstance(parameters, Space) and where == ():
             where = parameters.limits
+        self.shelf: Shelf | None = None
+        """The rows that are all there is, where the space is a table."""
+        if isinstance(parameters, Space):
+            self.shelf = parameters.shelf
         self.limits: Limits = Limits.parse(where).check_names(self._parameters)
         if self.limits.linear:
             check_region(self.limits.linear, self._parameters, self.layout)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: object,
+        *,
+        columns: Sequence[str] | None = None,
+        log: Collection[str] = (),
+        repeat: bool = True,
+    ) -> Space:
+        """A shelf: only these candidates exist, each described by its columns.
+
+        A column of whole numbers is an `Int`, of other numbers a `Float`, of texts or bools a
+        `Categorical`. Suggestions and recommendations are rows; points of your own that are none
+        teach all the same.
+
+        Args:
+            rows: a list of dicts with the same names, or a table with `to_dict("records")`.
+            columns: those that describe a candidate; None means all. Others are left out: a
+                trial's row is found by `space.row(trial.params)`.
+            log: columns on a logarithmic scale.
+            repeat: whether a row may be tried again. Where values are exact it never is. With
+                False it is tried once at most, and an ask after the last row is an error.
+
+        Raises:
+            ValueError: if there are fewer than two rows, two are the same or too close to be told
+                apart, one lacks a value, or a column is the same in all of them.
+            TypeError: if a value is no number, bool or text.
+
+        Examples:
+            >>> shelf = Space.of_rows([{"pKa": 4.8, "ring": True}, {"pKa": 9.1, "ring": False}])
+            >>> shelf.decode([0.9, 0.1, 0.6])
+            {'pKa': 9.1, 'ring': False}
+        """
+        parameters, shelf = read_rows(rows, columns, log, repeat)
+        return cls(parameters)._with(shelf)
+
+    def _with(self, shelf: Shelf) -> Space:
+        """On a shelf whose rows can be told apart."""
+        self.shelf = shelf
+        close = next(iter(sorted(self._tree.query_pairs(APART, p=np.inf))), None)
+        if close is not None:
+            raise ValueError(
+                f"rows {close[0]} and {close[1]} differ by less than {APART:g} of every column's "
+                "range, so the model cannot tell them apart; put a column on a log scale, log=[…], "
+                "or leave one of them out"
+            )
+        return self
+
+    @cached_property
+    def table(self) -> Reals[np.ndarray, "N D"] | None:
+        """The points of the shelf's rows; None where the space is no table."""
+        if self.shelf is None:
+            return None
+        places = [
+            [u for name, p in self.items() for u in _encode(p, name, row[name])]
+            for row in self.shelf.rows
+        ]
+        return np.array(places)
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree  # late: few spaces are tables
+
+        assert self.table is not None
+        return cKDTree(self.table)
+
+    def row(self, params: Mapping[str, object]) -> int | None:
+        """The number of the shelf's row with these values; None where there is none."""
+        if self.shelf is None:
+            raise ValueError("only a space of rows has rows: see Space.of_rows")
+        far, row = self._tree.query(self.encode(params, anywhere=True), p=np.inf)
+        return int(row) if far <= ON else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,7 +231,8 @@ class Space(Mapping[str, Parameter]):
     def allows(self, params: Mapping[str, object]) -> bool:
         """Whether values are within the limits of `where`, up to rounding."""
         values = self.check(params)
-        return self._rounding.met(values) and self.limits.allows(values)
+        there = self.shelf is None or self.row(values) is not None
+        return there and self._rounding.met(values) and self.limits.allows(values)
 
     @cached_property
     def rows(self) -> Rows:
@@ -168,6 +252,8 @@ class Space(Mapping[str, Parameter]):
         point, columns = np.asarray(x, dtype=float), self.layout.dimensions
         if point.shape != (columns,) or np.isnan(point).any():
             raise ValueError(f"x must be {columns} numbers, one per column of the cube, not {x!r}")
+        if self.shelf is not None:
+            return dict(self.shelf.rows[int(self._tree.query(point)[1])])
         entries = iter(point.tolist())
         values = {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
         return self._rounding.restored(values) if self.limits.linear else values
@@ -179,8 +265,9 @@ class Space(Mapping[str, Parameter]):
             TypeError: if `where` has a function, which no file can hold.
         """
         where = {"where": self.limits.to_json()} if self.limits else {}
+        shelf = {} if self.shelf is None else {"shelf": self.shelf.to_json(self.names)}
         parameters = [{"name": name} | parameter_to_json(p) for name, p in self.items()]
-        return {"parameters": parameters} | where
+        return {"parameters": parameters} | where | shelf
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Space:
@@ -194,6 +281,10 @@ class Space(Mapping[str, Parameter]):
             space = cls(parameters, list(data.get("where", ())))
             if space.to_json()["parameters"] != list(data["parameters"]):
                 raise ValueError("a field is missing, or a name appears twice")
+            if "shelf" in data:
+                shelf = Shelf.from_json(data["shelf"])
+                rows = tuple(space.check(row) for row in shelf.rows)
+                space = space._with(replace(shelf, rows=rows))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a space that optpair saved, or damaged: {error!r}") from error
         return space
@@ -210,9 +301,12 @@ class Space(Mapping[str, Parameter]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Space):
             return NotImplemented
-        return list(self.items()) == list(other.items()) and self.limits == other.limits
+        parts = ((list(s.items()), s.limits, s.shelf) for s in (self, other))
+        return next(parts) == next(parts)
 
     def __repr__(self) -> str:
+        if self.shelf is not None:
+            return f"<Space of {len(self.shelf.rows)} rows: {', '.join(self)}>"
         where = f", where={self.limits!r}" if self.limits else ""
         return f"Space({self._parameters!r}{where})"
 
