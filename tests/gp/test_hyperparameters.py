@@ -76,6 +76,18 @@ def test_chain_and_prior_against_central_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
+def test_the_prior_is_the_sum_of_its_blocks(name: str) -> None:
+    """Normal priors are one product of matrices: to round-off what the blocks say one by one."""
+    table, theta = PROCESSES[name].table, thetas(PROCESSES[name])
+    parts = table.parts(theta)
+    values = [b.prior.log_density(parts[b.name], table.d).sum(axis=1) for b in table.blocks]
+    slopes = [b.prior.slope(parts[b.name], table.d) for b in table.blocks]
+    density, slope = table.log_prior(theta)
+    np.testing.assert_allclose(density, np.sum(values, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(slope, np.concatenate(slopes, axis=1), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
 def test_rescaling_keeps_the_hyperparameters_in_raw_units(name: str) -> None:
     """y = loc + scale·standardised, before and after; the floor stays on standardised values."""
     (loc, scale), (new_loc, new_scale) = (3.0, 2.0), (3.8, 1.5)

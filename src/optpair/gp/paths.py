@@ -12,6 +12,7 @@ observation as at the first. The P paths of one set share their frequencies.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from optpair.shapes import Float, Int, Num
 from optpair.streams import Stream
 from optpair.threads import engine_work
 
-BLOCK = 1024  # points looked at together: a set's features of them stay in cache
+BLOCK = 1024  # points looked at together, of one set or of several: their features stay in cache
 NODES, CHUNK = 4096, 8192  # angles with known sine and cosine, in one turn; entries at a time
 _STEP = 2 * np.pi / NODES
 _STEP_HIGH = float(np.rint(_STEP * 2.0**38)) / 2.0**38  # 29 bits: exact times 23 bits of steps
@@ -101,16 +102,16 @@ class Paths:
 
     @engine_work
     def at(self, X: Num[np.ndarray, "N D"]) -> Num[np.ndarray, "M P N"]:
-        """Every path at the same points, a set and a block of points at a time."""
+        """Every path at the same points, some sets and a block of points at a time."""
         M, P = self.shape
         values = np.empty((M, P, len(X)), X.dtype)
-        for m in range(M):
-            target = self.target.of_sets(slice(m, m + 1))
+        for sets in _together(M, len(X)):
+            target = self.target.of_sets(sets)
             for i in range(0, len(X), BLOCK):
                 block = X[i : i + BLOCK]
-                at = values[m, :, i : i + BLOCK]
-                at[:] = _prior(self.omega[m], self.cosine[m], self.sine[m], block)
-                at += self.update[m] @ target.between(block).K[0].T
+                at = values[sets, :, i : i + BLOCK]
+                at[:] = _prior(self.omega[sets], self.cosine[sets], self.sine[sets], block)
+                at += self.update[sets] @ target.between(block).K.mT
         return values + self.mean[:, None, None]
 
     def own(
@@ -133,13 +134,19 @@ class Paths:
         return f"Paths({M} sets of {P}, in {self.X.shape[1]}-D)"
 
 
+def _together(sets: int, points: int) -> Iterator[slice]:
+    """The sets that are looked at together, where each has so many points."""
+    size = max(BLOCK // max(points, 1), 1)
+    return (slice(m, m + size) for m in range(0, sets, size))
+
+
 def _prior(
-    omega: Num[np.ndarray, "F D"],
-    cosine: Num[np.ndarray, "P F"],
-    sine: Num[np.ndarray, "P F"],
+    omega: Num[np.ndarray, "M F D"],
+    cosine: Num[np.ndarray, "M P F"],
+    sine: Num[np.ndarray, "M P F"],
     X: Num[np.ndarray, "N D"],
-) -> Num[np.ndarray, "P N"]:
-    """g(x) of one set's paths."""
+) -> Num[np.ndarray, "M P N"]:
+    """g(x) of some sets' paths."""
     c, s = cos_sin(omega @ X.T)
     return cosine @ c + sine @ s
 
@@ -184,8 +191,12 @@ def conditioned(
     size = np.sqrt(covariance.outputscale / omega.shape[1])[:, None, None]
     cosine, sine = size * cosine, size * sine
     noise = np.sqrt(posterior.noise_var)[:, None] * np.moveaxis(white, 0, 2)
-    sets = zip(omega, cosine, sine, strict=True)
-    prior = np.stack([_prior(*of_set, posterior.X) for of_set in sets])
+    prior = np.concatenate(
+        [
+            _prior(omega[sets], cosine[sets], sine[sets], posterior.X)
+            for sets in _together(len(omega), len(posterior.X))
+        ]
+    )
     update = posterior.solve(posterior.residual - prior - noise)
     return Paths(covariance, posterior.X, posterior.mean, omega, cosine, sine, update)
 

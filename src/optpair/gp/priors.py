@@ -68,6 +68,10 @@ class LogNormal:
         common = (math.sqrt(own + k * self.shared) - math.sqrt(own)) * total / k
         return np.asarray(self._loc(d) + self.scale * (math.sqrt(own) * normal + common))
 
+    def normal(self, k: int, d: int) -> tuple[Logs, Logs]:
+        """The centre and the precision matrix of k entries."""
+        return np.full(k, self._loc(d)), self._pull(np.eye(k))
+
     def _pull(self, away: Logs) -> Logs:
         """cov(log x)⁻¹ times a distance from the centre."""
         k, own = away.shape[-1], 1 - self.shared
@@ -145,6 +149,10 @@ def _check(density: object, **positive: bool) -> None:
 @dataclass(frozen=True)
 class Normal:
     """x ~ N(0, 1): of an entry of θ that is scaled afterwards."""
+
+    def normal(self, k: int, d: int) -> tuple[Logs, Logs]:
+        """The centre and the precision matrix of k entries."""
+        return np.zeros(k), np.eye(k)
 
     def log_density(self, x: Logs, d: int) -> Logs:
         """Density of x, up to a constant."""

@@ -59,7 +59,8 @@ class PathRows:
         some = np.flatnonzero(counts)
         first = np.cumsum(counts) - counts
         place = first[some, None] + np.arange(most) % counts[some, None]
-        values, slopes = self.paths.of_sets(some).own(X[place], path[place])
+        paths = self.paths if len(some) == M else self.paths.of_sets(some)
+        values, slopes = paths.own(X[place], path[place])
         there = np.arange(most) < counts[some, None]
         return values[there], slopes[there]
 

@@ -75,13 +75,15 @@ class Data:
         shape = (int(first[-1]), len(problem.outcomes))
         Y, noise_var = np.full(shape, np.nan), np.full(shape, np.nan)
         for column, (name, outcome) in enumerate(problem.outcomes.items()):
-            for row, trial in zip(first, told, strict=False):
+            usual = outcome.noise_var
+            for row, trial in zip(first.tolist(), told, strict=False):
                 found = trial.outcomes.get(name)
                 if found is not None:
                     rows = slice(row, row + len(found.values))
-                    Y[rows, column] = outcome.sign * np.array(found.values)
-                    own = outcome.noise_var if found.noise_var is None else found.noise_var
+                    Y[rows, column] = found.values
+                    own = usual if found.noise_var is None else found.noise_var
                     noise_var[rows, column] = np.nan if own is None else own
+            Y[:, column] *= outcome.sign
         of = np.repeat(np.arange(len(told)), counts)
         known = np.zeros(shape, dtype=bool)
         X = stack("told")[of]

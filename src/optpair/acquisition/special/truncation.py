@@ -61,7 +61,14 @@ def moment_matched_gain(beta: Reals, s: Reals, noise: Reals) -> Reals:
     to 0. At least 0. Holds for s ≥ 0 and σ² ≥ 0; where both are 0 nothing can be learnt, and it
     is 0 (s v + σ² is floored at 1e-150).
     """
-    return moment_matched_gain_and_slopes(beta, s, noise)[0]
+    moments = truncated_moments(beta)
+    with np.errstate(over="ignore", under="ignore"):
+        gain = np.asarray(s * moments.variance + noise)
+        np.maximum(gain, _TINY, out=gain)
+        np.divide(s * moments.lost, gain, out=gain)
+        np.log1p(gain, out=gain)
+        gain *= 0.5  # (M4)
+        return gain
 
 
 def moment_matched_gain_and_slopes(

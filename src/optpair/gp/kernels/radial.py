@@ -62,7 +62,7 @@ class Radial(Kernel):
         """h, h′, … up to the derivative `order` in r², at most 3; h‴ is taken as 0 at 0."""
 
     def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
-        """h, and what gives h′ if it is asked for; r2 may be overwritten."""
+        """h, and what gives h′ if it is asked for; r2 and h may be overwritten."""
         (h,) = self.terms(r2, own, 0)
         return h, lambda: self.terms(r2, own, 1)[1]
 
@@ -112,7 +112,7 @@ class RBF(Radial):
         """h, and what gives h′ = −h/2."""
         r2 *= -0.5
         h = np.exp(r2, out=r2)
-        return h, lambda: h * -0.5
+        return h.copy(), lambda: h * -0.5
 
     def quantile(self, level: Reals, dimensions: int) -> Reals:
         """Of √χ², with D degrees of freedom."""
@@ -322,8 +322,9 @@ class RadialTarget:
         c = self.covariance
         Z = c.scaled(X)
         h, bend = c.kernel.begin(self.squared_distances(Z), c.shaped(3))
-        K = h if c.is_unit else h * c.outputscale[:, None, None]
-        return RadialBetween(self, Z, K, bend)
+        if not c.is_unit:
+            h *= c.outputscale[:, None, None]
+        return RadialBetween(self, Z, h, bend)
 
     def squared_distances(self, Z: Num[np.ndarray, "M q D"]) -> Num[np.ndarray, "M q n"]:
         """r² from scaled points, never negative."""
@@ -362,7 +363,7 @@ class RadialJets:
 
     covariance: RadialCovariance
     delta: Float[np.ndarray, "M P D q"]
-    r2: Float[np.ndarray, "M P 1 q"]
+    terms: tuple[Reals, ...]  # h, h′, …, one more than there are orders
     order: int
     along: slice | Int[np.ndarray, " C"]  # the columns in which derivatives are taken
     rows: Float[np.ndarray, "M P J q"]
@@ -381,7 +382,7 @@ class RadialJets:
         delta = (at - star[:, :, None]) / covariance.scale[:, None, None]
         delta = np.ascontiguousarray(delta.mT)
         r2 = np.sum(delta * delta, -2, keepdims=True)
-        terms = covariance.kernel.terms(r2, covariance.shaped(4), order)
+        terms = covariance.kernel.terms(r2, covariance.shaped(4), order + 1)
         columns = slice(None) if along is None else np.asarray(along, dtype=int)
         own = delta[:, :, columns]
         C = own.shape[2]
@@ -392,17 +393,12 @@ class RadialJets:
         if order >= 2:
             rows[:, :, 1 + C :] = 4 * terms[2] * own * own + 2 * terms[1]  # (D3)
         rows *= covariance.outputscale[:, None, None, None]
-        return cls(covariance, delta, r2, order, columns, rows)
-
-    @cached_property
-    def _terms(self) -> tuple[Reals, ...]:
-        c = self.covariance
-        return c.kernel.terms(self.r2, c.shaped(4), self.order + 1)
+        return cls(covariance, delta, terms, order, columns, rows)
 
     def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
         """Σ by_rows ∂rows/∂x, over all stars."""
         c, own = self.covariance, self.delta[:, :, self.along]
-        terms, C = self._terms, own.shape[2]
+        terms, C = self.terms, own.shape[2]
         radial = 2 * terms[1] * by_rows[:, :, :1]
         if self.order >= 1:
             slopes = by_rows[:, :, 1 : 1 + C]
