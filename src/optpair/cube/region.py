@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from optpair.cube.cube import Cube, Moves
 from optpair.cube.faces import Held, hold, restore, slide
@@ -67,7 +67,9 @@ class Region:
         return self.rows is None and self.allowed is None and self.table is None
 
     @cached_property
-    def _tree(self) -> cKDTree:
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree  # a search without a table starts sooner
+
         assert self.table is not None
         return cKDTree(self.table)
 
