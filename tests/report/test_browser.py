@@ -23,7 +23,7 @@ def test_a_script_in_a_name_does_nothing_and_nothing_is_wrong(page: Path, browse
     assert seen.console == []
     assert "<title>&lt;script&gt;document.title='owned'" in seen.dom
     assert seen.dom.count("<script") == 2
-    assert seen.dom.count("<svg") == 5 + len(SPACE)
+    assert seen.dom.count("<svg") == 8 + len(SPACE)
 
 
 def test_the_cloud_shows_the_two_axes_that_are_chosen(page: Path, browse: Browse) -> None:

@@ -155,7 +155,10 @@ def test_structure(told: Told) -> None:
         "Over time",
         "Where the optimum is, and what it is worth",
         "One slice a parameter",
+        "lr &amp; co and act together",
         "Which parameters matter",
+        "Can the model predict?",
+        "Every trial at a glance",
         "Trials",
     ]
     coordinates = re.findall(r'(?:d|cx|cy|x|y)="([^"]*)"', text)

@@ -15,14 +15,14 @@ import numpy as np
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
 from optpair.engine.fronts import LARGEST, Front, Fronts, Sets
-from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at
+from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at, restored
 from optpair.engine.plate import Info, Sampled
 from optpair.engine.step import PATHS, SEARCH, Engine
 from optpair.engine.worth import SURE, Feasibility, rank, unwanted
 from optpair.optima.base import Optima
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.stop import Stop
-from optpair.shapes import Bool, Float
+from optpair.shapes import Bool, Float, Int
 from optpair.streams import Stream
 from optpair.threads import engine_work
 from optpair.trials.data import Data
@@ -66,6 +66,16 @@ class Pairs(NamedTuple):
     possible: float | None = None
     """The share of paths in which a point is feasible; None without constraints. Pairs are of
     those alone."""
+
+
+class LeftOut(NamedTuple):
+    """Each measured value, and what the others predict of it, noise included."""
+
+    trial: Int[np.ndarray, " n"]
+    y: Float[np.ndarray, " n"]
+    predicted: Estimate
+    explained: float
+    """The share of the variance of the values that is predicted, as the model sees them."""
 
 
 class Noise(NamedTuple):
@@ -307,6 +317,31 @@ class Answers:
         spread = float(np.var(objective.scaling.standardise(measured.y[~measured.doubted])))
         std = float(np.sqrt(variance)) * objective.scaling.scale
         return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
+
+    @engine_work
+    def left_out(self) -> LeftOut:
+        """What the model predicts of each value from the others, by today's hyperparameters."""
+        objective, column = self.model.objective, self.column
+        posterior = objective.posterior if objective.wider is None else objective.wider
+        means, variance = posterior.left_out()
+        measured = self.data.outcome(column)
+        z, counts = objective.scaling.standardise(measured.y), ~measured.doubted
+        wrong, spread = np.mean((z - means.mean(0))[counts] ** 2), np.var(z[counts])
+        rows = self.data.trial[~np.isnan(self.data.Y[:, column])]
+        explained = float(1 - wrong / spread) if spread > 0 else 0.0
+        return LeftOut(rows, measured.y, restored(means, variance, objective), explained)
+
+    @engine_work
+    def success(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:
+        """The chance that trials succeed at some points; None where none has failed."""
+        return None if self.model.success is None else self.model.success.chance(X)
+
+    @property
+    def distinct_sets(self) -> tuple[int, int]:
+        """How many hyperparameter sets differ, and how many there are."""
+        posterior = self.model.outcomes[self.column].posterior
+        scales = np.column_stack([posterior.outputscale, posterior.noise, posterior.mean])
+        return len(np.unique(scales, axis=0)), posterior.sets
 
     @engine_work
     def effects(self, column: int | None = None) -> Effects | None:

@@ -148,6 +148,19 @@ class Posterior:
             self.mean[:, None, None] + self.residual - diagonal[:, None] * self.weights
         )
 
+    def left_out(self) -> tuple[Float[np.ndarray, "M n"], Float[np.ndarray, "M n"]]:
+        """Mean and variance of each observation, noise included, given all the others.
+
+        With c the diagonal of (K + Σ)⁻¹ and w the weights, under the same hyperparameters,
+
+            (L1)  m_i = y_i − w_i/c_i,    s_i = 1/c_i
+
+        which is what fitting n times, without one observation each, would give.
+        """
+        precision = np.sum(self.inverse_factor**2, axis=1)  # C⁻ᵀC⁻¹'s diagonal
+        y = self.mean[:, None] + self.residual.mean(1)
+        return y - self.weights.mean(1) / precision, 1 / precision  # (L1)
+
     def best_data(self, count: int) -> Float[np.ndarray, "A D"]:
         """The observed points of highest posterior mean, averaged over sets; repeated if few.
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from optpair.engine.answers import LeftOut
 from optpair.problem.outcomes import Direction
 from optpair.report import axes
 from optpair.report.axes import Choices, Line
 from optpair.report.findings import Answer, Findings, Moment, Slice
-from optpair.report.frame import SLANT, Frame, mark
+from optpair.report.frame import SLANT, Frame, drawing, mark
 from optpair.report.markup import Markup, broken, el, join, px
 from optpair.report.subject import Row
-from optpair.report.words import number
+from optpair.report.words import number, short
 
 MOST_TITLED = 300  # more dots than this say nothing to the pointer
 FADES = 5  # degrees of a trial's distance from a slice
@@ -252,6 +253,64 @@ def _beside(frame: Frame, row: Row, name: str) -> float:
     if levels:
         at += min(20.0, 100 / levels) * ((0.618034 * row.number) % 1 - 0.5)
     return min(max(at, frame.left), frame.left + frame.across)
+
+
+def left_out(check: LeftOut, numbers: Sequence[int]) -> Markup:
+    """Each value against what the others predict of it, with 95 % intervals."""
+    mean, _, low, high = check.predicted
+    axis = axes.of_values([*check.y, *np.quantile(mean, [0, 1])])
+    frame = Frame(axis, axis, width=400, height=340, bottom=42)
+    inside = (low <= check.y) & (check.y <= high)
+    bars = "".join(
+        f"M{px(frame.px(m))} {px(frame.py(a))}V{px(frame.py(b))}"
+        for m, a, b in zip(check.y, low, high, strict=True)
+    )
+    places = [(frame.px(y), frame.py(m)) for y, m in zip(check.y, mean, strict=True)]
+    dots = (
+        el("circle", el("title", f"trial {n}"), cx=x, cy=y, r=3.2, class_="hit" if ok else "miss")
+        for n, (x, y), ok in zip(numbers, places, inside, strict=True)
+    )
+    corner = f"M{px(frame.left)} {px(frame.top + frame.down)}L{px(frame.left + frame.across)} "
+    return frame.svg(
+        "What the other trials predict of each value",
+        frame.y_marks(),
+        frame.x_marks(),
+        frame.box(),
+        frame.title("value that was told"),
+        el("path", d=f"{corner}{px(frame.top)}", class_="here"),
+        el("path", d=bars, class_="whisker"),
+        *dots,
+    )
+
+
+def parallel(
+    told: Sequence[Row], scales: Mapping[str, axes.Axis], worth: Line, sign: float
+) -> Markup:
+    """One line a trial through all its parameters to its value, the better the stronger."""
+    width, top, foot, left = 720.0, 30.0, 262.0, 36.0
+    columns: list[tuple[str, axes.Axis]] = [*scales.items(), ("value", worth)]
+    at = [left + (width - 2 * left) * i / (len(columns) - 1) for i in range(len(columns))]
+    values = np.array([row.value for row in told], dtype=float)
+    order = np.argsort(sign * values, kind="stable")
+    level = np.empty(len(told), dtype=int)
+    level[order] = np.arange(len(told)) * FADES // len(told)
+    lines = []
+    for i in order:
+        row = told[i]
+        heights = [axis.at(row.params.get(n, row.value)) for n, axis in columns]
+        path = " ".join(
+            f"{px(x)} {px(foot - (foot - top) * h)}" for x, h in zip(at, heights, strict=True)
+        )
+        title = el("title", _title(row))
+        lines.append(el("path", title, d=f"M{path}", class_=f"thread level{level[i]}"))
+    marks = []
+    for x, (name, axis) in zip(at, columns, strict=True):
+        marks.append(el("path", d=f"M{px(x)} {px(top)}V{px(foot)}", class_="axis"))
+        marks.append(el("text", short(name, 16), x=x, y=top - 12, text_anchor="middle"))
+        for place, label in axis.ticks(4):
+            y = foot - (foot - top) * place
+            marks.append(el("text", label, x=x + 4, y=y + 4, class_="on-line"))
+    return drawing(width, foot + 16, "Every trial through all parameters", *lines, *marks)
 
 
 def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from optpair.engine.answers import Answers, Noise, Pairs
+from optpair.engine.answers import Answers, LeftOut, Noise, Pairs
 from optpair.problem.space import Categorical
+from optpair.report.plane import Plane
+from optpair.report.plane import find as find_plane
 from optpair.report.subject import Model, Row, Subject
 from optpair.trials.estimate import Estimate
 
@@ -70,6 +72,10 @@ class Findings:
     total: Mapping[str, float]
     predicted: Estimate  # of the told trials
     doubted: list[tuple[Row, float]]  # trials whose values look like slips, and what is expected
+    check: LeftOut | None = None  # each value beside what the others predict
+    plane: Plane | None = None  # of the two parameters that interact most
+    success: float | None = None  # the chance of it at the recommendation, where some failed
+    sets: tuple[int, int] = (1, 1)  # of hyperparameters: how many differ, and how many there are
 
 
 def gather(subject: Subject) -> Findings | None:
@@ -103,7 +109,13 @@ def gather(subject: Subject) -> Findings | None:
         exact = told[best if trial is None else trial].params
         seen = {n: v for n, v in exact.items() if n in recommended.params}
         recommended = replace(recommended, params=recommended.params | seen)
+    check, chance = answers.left_out(), answers.success(x[None])
+    by_name = dict(zip(model.space, grids, strict=True))
     return Findings(
+        check=check._replace(y=sign * check.y, predicted=check.predicted.times(sign)),
+        plane=find_plane(model, answers, x, sign, shares[1] if shares else {}, by_name),
+        success=None if chance is None else float(chance[0]),
+        sets=answers.distinct_sets,
         recommended=recommended,
         observed=told[best],
         expected=Answer(dict(told[best].params), mean, low, high),

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from optpair.problem.space import Categorical
-from optpair.report import axes, charts
+from optpair.report import axes, charts, diagnostics
 from optpair.report.cloud import Cloud
 from optpair.report.findings import Findings
 from optpair.report.markup import Markup, broken, el, join
@@ -129,12 +129,16 @@ def _answers(subject: Subject, found: Findings) -> Markup:
     return join(
         [
             conclusion(verdict(subject, found)),
+            diagnostics.warnings(subject, found),
             _hero(subject, found),
             _tiles(found, len(told)),
             _over_time(subject, found),
             _where(subject, found, scales),
             _slices(subject, found, scales, axis),
+            diagnostics.together(subject, found, scales),
             _matters(found),
+            diagnostics.predicts(subject, found),
+            diagnostics.all_trials(subject, found, scales, axis),
         ]
     )
 
@@ -185,18 +189,22 @@ def _tiles(found: Findings, told: int) -> Markup:
     share = found.noise.share
     noise = "" if share is None or told < 3 else f", {percent(share)} of the variance of the values"
     most = number(found.gap_interval[1], digits=2)
-    tiles = (
-        ("gap", "still to be won", found.gap, f"over the recommendation; at most {most} (95 %)"),
-        ("gain", "the next trial teaches", found.next_gain, "nats about the optimum"),
-        ("noise", "noise of one value", found.noise.std, f"standard deviation{noise}"),
-    )
+    gap, gain, std = (exact(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
+    tiles = [
+        ("gap", "still to be won", gap, f"over the recommendation; at most {most} (95 %)"),
+        ("gain", "the next trial teaches", gain, "nats about the optimum"),
+        ("noise", "noise of one value", std, f"standard deviation{noise}"),
+    ]
+    if found.success is not None:
+        shown = el("data", percent(found.success), value=repr(found.success))
+        tiles.append(("success", "chance of success", shown, "of a trial at the recommendation"))
     return el(
         "section",
         *(
             el(
                 "div",
                 el("h3", label),
-                el("p", exact(value, digits=2), class_="big"),
+                el("p", value, class_="big"),
                 el("p", unit),
                 id=key,
             )

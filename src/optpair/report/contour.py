@@ -1,0 +1,74 @@
+"""The chart of a plane: the predicted value over two parameters, in shades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from optpair.report.axes import Axis
+from optpair.report.frame import Frame, mark
+from optpair.report.markup import Markup, el, join, px
+from optpair.report.plane import Plane
+from optpair.report.subject import Row
+from optpair.report.words import number
+
+SHADES = 9
+
+
+def contour(
+    plane: Plane,
+    best: Mapping[str, Any],
+    observed: Row,
+    told: Sequence[Row],
+    scales: Mapping[str, Axis],
+    sign: float,
+) -> Markup:
+    """The plane in shades, the better the stronger, with the trials."""
+    x, y = plane.names
+    frame = Frame(scales[x], scales[y], width=460, height=360, left=64, bottom=42)
+    level = _levels(sign * plane.mean)
+    cells: list[list[str]] = [[] for _ in range(SHADES)]
+    lefts, tops = _edges(frame, plane.across, x=True), _edges(frame, plane.up, x=False)
+    for i in range(len(plane.across)):
+        for j in range(len(plane.up)):
+            left, right, top, foot = lefts[i], lefts[i + 1], tops[j + 1], tops[j]
+            cells[level[i, j]].append(f"M{px(left)} {px(top)}H{px(right)}V{px(foot)}H{px(left)}Z")
+    shades = join(
+        el("path", d="".join(some), class_=f"shade{k}") for k, some in enumerate(cells) if some
+    )
+    places = [(frame.px(row.params[x]), frame.py(row.params[y])) for row in told]
+    middle = frame.top + frame.down / 2
+    turn = f"rotate(-90 13 {px(middle)})"
+    return frame.svg(
+        f"The predicted value over {x} and {y}",
+        shades,
+        frame.x_marks(),
+        frame.y_marks(),
+        frame.box(),
+        frame.title(x),
+        el("text", y, x=13.0, y=middle, text_anchor="middle", transform=turn, class_="name"),
+        frame.dots(places, "cloud-trials"),
+        mark(frame.px(best[x]), frame.py(best[y]), "disc", "recommended", "recommended"),
+        mark(
+            *(frame.px(observed.params[x]), frame.py(observed.params[y])),
+            *("star", "observed", f"trial {observed.number}: {number(observed.value or 0.0)}"),
+        ),
+    )
+
+
+def _levels(worth: np.ndarray) -> np.ndarray:
+    """A shade for each value: equal steps of the better half, the rest in the palest ones."""
+    low, high = np.quantile(worth, [0.1, 1.0])
+    if not high > low:
+        return np.zeros(worth.shape, dtype=int)
+    share = (worth / 2 - low / 2) / (high / 2 - low / 2)
+    return np.clip((share * SHADES).astype(int), 0, SHADES - 1)
+
+
+def _edges(frame: Frame, values: Sequence[Any], *, x: bool) -> list[float]:
+    """Where the cells of a line of values begin and end, in units of the drawing."""
+    places = np.array([frame.px(v) if x else frame.py(v) for v in values])
+    ends = (frame.left, frame.left + frame.across) if x else (frame.top + frame.down, frame.top)
+    return [ends[0], *((places[1:] + places[:-1]) / 2), ends[1]]

@@ -1,0 +1,91 @@
+"""The plane of two parameters: which two interact most, and the predicted value over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from optpair.engine.answers import Answers
+from optpair.report.subject import Model
+
+FEW, MANY = 7, 27  # points along a parameter, to compare pairs and to draw
+CONSIDERED = 5  # parameters that matter most
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The predicted value over two parameters, the others as recommended."""
+
+    names: tuple[str, str]
+    across: list[Any]
+    up: list[Any]
+    mean: np.ndarray  # (across, up), in the user's units
+    share: float
+    """Of the variance over the plane, what neither parameter explains alone."""
+
+
+def find(
+    model: Model,
+    answers: Answers,
+    x: np.ndarray,
+    sign: float,
+    total: Mapping[str, float],
+    grids: Mapping[str, np.ndarray],
+) -> Plane | None:
+    """The two of the parameters that matter which interact most; None where there are not two."""
+    names = sorted(total, key=lambda name: -total[name])[:CONSIDERED]
+    if len(names) < 2:
+        return None
+    owner = np.asarray(model.space.layout.owner)
+    order = list(model.space)
+
+    def values(pair: tuple[str, str], most: int) -> tuple[list[np.ndarray], np.ndarray]:
+        own = [_some(grids[name], most) for name in pair]
+        points = np.repeat(x[None], len(own[0]) * len(own[1]), axis=0)
+        for name, each in zip(pair, np.meshgrid(*map(_rows, own), indexing="ij"), strict=True):
+            columns = owner == order.index(name)
+            points[:, columns] = own[pair.index(name)][each.ravel()][:, columns]
+        mean = sign * answers.predict(points).mean
+        return own, mean.reshape(len(own[0]), len(own[1]))
+
+    pairs = list(combinations(names, 2))
+    size = float(np.nanmax(np.abs(answers.data.Y[:, answers.column]))) or 1.0  # squares overflow
+    best = max(pairs, key=lambda pair: interaction(values(pair, FEW)[1] / size)[0])
+    (across, up), mean = values(best, MANY)
+    first, second = best
+    return Plane(
+        best,
+        [model.decode(point)[first] for point in across],
+        [model.decode(point)[second] for point in up],
+        mean,
+        interaction(mean / size)[1],
+    )
+
+
+def interaction(mean: np.ndarray) -> tuple[float, float]:
+    """The variance over a plane that rows and columns do not explain, and its share of all.
+
+    >>> a = np.array([[0.0], [1.0]])
+    >>> interaction(a + a.T), interaction(a * a.T - 0.5 * (a + a.T))[1]
+    ((0.0, 0.0), 1.0)
+    """
+    centred = mean - mean.mean()
+    rest = centred - centred.mean(0) - centred.mean(1)[:, None]
+    whole = float(np.mean(centred**2))
+    left = float(np.mean(rest**2))
+    return left, left / whole if whole > 0 else 0.0
+
+
+def _rows(grid: np.ndarray) -> np.ndarray:
+    return np.arange(len(grid))
+
+
+def _some(grid: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of a grid's points, both ends among them."""
+    if len(grid) <= most:
+        return grid
+    return grid[np.round(np.linspace(0, len(grid) - 1, most)).astype(int)]
