@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args, overload
 
@@ -20,6 +21,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.locks import Lock
 from optpair.persistence import documents
 from optpair.persistence.files import Copies
+from optpair.problem.beliefs import Belief as Density
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.problem import VALUE, Problem
@@ -80,6 +82,9 @@ class Optimizer(Tables):
         hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or
             known `Hyperparameters` in the user's units.
         settings: see `Settings`.
+        belief: where you believe the optimum is, beyond the `guess` of each parameter: a function
+            from a dict of parameters to the logarithm of a density, up to a constant. It cannot
+            be saved.
     """
 
     def __init__(
@@ -93,8 +98,9 @@ class Optimizer(Tables):
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
+        belief: Density | None = None,
     ) -> None:
-        problem = _problem(space, direction, noise, outcomes)
+        problem = replace(_problem(space, direction, noise, outcomes), belief=belief)
         self._history = History(problem)
         self._session = Session(
             problem,

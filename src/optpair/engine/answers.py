@@ -259,7 +259,8 @@ class Answers:
         sampled = self._sampled()
         _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
-        x = sampled.optima.star.reshape(-1, engine.cube.dimensions)
+        alike = sampled.optima.evenly()
+        x = sampled.optima.star.reshape(-1, engine.cube.dimensions)[alike]
         there, (f, here) = _feasible(sampled.optima), self._ends(sampled)
         left, gaps = still_to_win(f, here), left_to_win(f, here)
         possible = float(np.mean(there)) if model.wanted.constraints else None
@@ -274,11 +275,11 @@ class Answers:
         assert sampled.optima is not None
         assert sampled.paths is not None
         objective, best, column = self.model.objective, self.recommend(), self.column
-        there = _feasible(sampled.optima)
-        f = objective.restore(sampled.optima.f[:, :, 0, column].reshape(-1))
+        alike, there = sampled.optima.evenly(), _feasible(sampled.optima)
+        f = objective.restore(sampled.optima.f[:, :, 0, column].reshape(-1))[alike]
         here = np.full(f.shape, best.worth.mean)
         if not best.observed:
-            here = objective.restore(sampled.paths[column].at(best.x[None]).reshape(-1))
+            here = objective.restore(sampled.paths[column].at(best.x[None]).reshape(-1))[alike]
         return f[there], here[there]
 
     @engine_work
@@ -389,8 +390,8 @@ class Answers:
 
 
 def _feasible(optima: Optima) -> Bool[np.ndarray, " L"]:
-    """Which paths have a feasible point."""
-    return optima.mask[:, :, 0].reshape(-1)
+    """Which paths have a feasible point, where all count alike."""
+    return optima.mask[:, :, 0].reshape(-1)[optima.evenly()]
 
 
 def within(gaps: Float[np.ndarray, " L"], gap: float) -> float:

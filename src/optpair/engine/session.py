@@ -71,6 +71,7 @@ class Session:
             _control(acquisition) or _serving(acquisition, problem),
             make_inference(problem, hyperparameters, self.settings),
             legal=region,
+            beliefs=problem.beliefs,
         )
         self.memory: Memory = {}
         self.info = Info()

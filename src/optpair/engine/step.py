@@ -14,13 +14,14 @@ import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context
 from optpair.acquisition.registry import Control, Entry
-from optpair.acquisition.weights import Success, fit_success, weighted
+from optpair.acquisition.weights import Success, Weight, fit_success, weighted
 from optpair.cube.candidates import Screening
 from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
 from optpair.cube.halton import halton
 from optpair.cube.region import Region
 from optpair.engine import budget, goals
+from optpair.engine.beliefs import BELIEVED, Placed, believed, drawn, first_believed
 from optpair.engine.doubt import doubted
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
 from optpair.engine.plate import (
@@ -44,6 +45,7 @@ from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior, check_factor, fit
 from optpair.gp.process import Process
 from optpair.optima.base import Optima
+from optpair.problem.beliefs import Beliefs
 from optpair.problem.outcomes import Outcome
 from optpair.shapes import Float
 from optpair.streams import Stream
@@ -68,6 +70,8 @@ class Engine:
     inference: Inference
     legal: Region | None = None
     """Where optima and queries may be; the whole cube by default."""
+    beliefs: Beliefs | None = None
+    """What the user believes of the optimum."""
 
     @property
     def process(self) -> Process:
@@ -321,7 +325,9 @@ class Engine:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
         screening = Screening.of(stream, self.cube, points)
         anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
-        return goals.goal(model.wanted).optima(paths, self.region, screening, anchors, self.steps)
+        goal = goals.goal(model.wanted)
+        optima = goal.optima(paths, self.region, screening, anchors, self.steps)
+        return optima if self.beliefs is None else believed(optima, self.beliefs, model)
 
     def choose(
         self,
@@ -355,7 +361,9 @@ class Engine:
             self.region,
         )
         plain = entry.build(context)
-        weights = () if model.success is None else (model.success,)
+        weights: tuple[Weight, ...] = () if model.success is None else (model.success,)
+        if self.beliefs is not None and self.beliefs.placed and optima is None:
+            weights = (*weights, Placed(self.beliefs, data.told))
         acquisition = weighted(plain, entry.scale, weights, model.worst)
         if optima is not None:
             stars = optima.some_points(budget.STARS)
@@ -424,7 +432,11 @@ class Engine:
         count = budget.screened(self.settings, optima=optima)
         screening = Screening.of(stream, self.cube, count)
         most = budget.LISTED if optima else None
-        return np.concatenate(screening.points(region, anchors, most))
+        found = np.concatenate(screening.points(region, anchors, most))
+        if self.beliefs is None or not self.beliefs.placed:
+            return found
+        more = drawn(stream.child(1), self.beliefs, region, BELIEVED)
+        return np.concatenate([found, more])
 
     def _known(self, data: Data) -> Float[np.ndarray, "k D"]:
         """The points that are not asked for again: exact values are known or on their way there.
@@ -467,6 +479,10 @@ class Engine:
         the design without failures: workers that do not see each other's points differ as well.
         """
         region = self.region.without(_seen(data))
+        if self.beliefs is not None and self.beliefs.placed and asked % 2 == 0:
+            x = first_believed(stream.child(asked), self.beliefs, region, asked)
+            if not among(x, _seen(data)):
+                return x
         if len(data.failed) == 0:
             points = np.roll(self._filling(region, stream, DESIGN_POINTS), -asked, axis=0)
             known = np.array([*self._known(data), *([] if shared is None else shared.points)])

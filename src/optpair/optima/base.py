@@ -1,8 +1,17 @@
-"""Optima of joint sample paths, and the goals that say what an optimum is."""
+"""Optima of joint sample paths, and the goals that say what an optimum is.
+
+Of L optima, what was believed beforehand of the place and of the value makes some count more:
+
+    (B2)  w_p ∝ (π(x*_p) ρ(f*_p))^η,   the largest η ≤ 1 with 1/Σ w_p² ≥ L/3
+
+The weights correct the paths, which the data have made. As data come, optima of paths agree, and
+so weigh alike; where they agree on another place than was believed, η keeps a third of them in
+the count. A wrong belief is forgotten.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,7 +19,9 @@ import numpy as np
 from optpair.cube.candidates import Screening
 from optpair.cube.region import Region
 from optpair.gp.paths import Paths
-from optpair.shapes import Bool, Float
+from optpair.shapes import Bool, Float, Int
+
+KEPT = 1 / 3  # of the optima count in effect, whatever was believed of them
 
 
 @dataclass(frozen=True)
@@ -59,13 +70,43 @@ class Optima:
 
     @property
     def weights(self) -> Float[np.ndarray, "M P"]:
-        """The share of each optimum in an average over all: sets alike, one in all."""
-        relative = np.exp(self.log_weight - self.log_weight.max(1, keepdims=True))
-        return np.asarray(relative / (relative.sum(1, keepdims=True) * len(relative)))
+        """The share of each optimum in an average over all: one in all."""
+        relative = np.exp(self.log_weight - self.log_weight.max())
+        return np.asarray(relative / relative.sum())
+
+    def believed(self, log_prior: Float[np.ndarray, "M P"]) -> Optima:
+        """With weights by what was believed beforehand, log π(x*) + log ρ(f*)."""
+        return replace(self, log_weight=flattened(log_prior))
+
+    def evenly(self) -> Int[np.ndarray, " L"]:
+        """The numbers of as many optima that count alike: some several times, by their weights."""
+        edges = np.cumsum(self.weights.reshape(-1))
+        ticks = (np.arange(len(edges)) + 0.5) / len(edges)
+        return np.minimum(np.searchsorted(edges, ticks * edges[-1]), len(edges) - 1)
 
     def __repr__(self) -> str:
         M, P, R, D = self.x.shape
         return f"Optima({M} sets of {P}, {R} point(s) each in {D}-D, {self.f.shape[3]} outcome(s))"
+
+
+def flattened(log_prior: Float[np.ndarray, "M P"]) -> Float[np.ndarray, "M P"]:
+    """η times the logarithm of a prior, so that a third of the optima count, in effect."""
+    low, high = 0.0, 1.0
+    if _effective(log_prior) >= KEPT:
+        return log_prior
+    for _ in range(30):
+        middle = (low + high) / 2
+        if _effective(middle * log_prior) >= KEPT:  # (B2)
+            low = middle
+        else:
+            high = middle
+    return low * log_prior
+
+
+def _effective(log_weight: Float[np.ndarray, "M P"]) -> float:
+    """1/Σ w² as a share of the number of weights."""
+    w = np.exp(log_weight - log_weight.max())
+    return float(w.sum() ** 2 / (w**2).sum() / w.size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from optpair.problem.parameters.base import SURE, check_sure
+
 Direction = Literal["minimize", "maximize"]
 
 MOST_NOISE = 1e150
@@ -30,11 +32,16 @@ class Objective:
             it is not known.
         bounds: values that it can never leave, like (0, 1) of an accuracy; either may be None. What
             is predicted stays within them.
+        guess: a pair of values between which you believe the best possible value to be; a wrong
+            guess is forgotten as data come.
+        sure: the chance that it is about there; 0.7 where nothing is said.
     """
 
     direction: Direction = "minimize"
     noise: float | None = None
     bounds: tuple[float | None, float | None] | None = None
+    guess: tuple[float, float] | None = None
+    sure: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.direction, str) or self.direction not in get_args(Direction):
@@ -43,6 +50,12 @@ class Objective:
             object.__setattr__(self, "noise", check_noise(self.noise))
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _check_bounds(self.bounds))
+        if self.guess is not None:
+            object.__setattr__(self, "guess", _check_guess(self.guess))
+            sure = check_sure("Objective's", SURE if self.sure is None else self.sure)
+            object.__setattr__(self, "sure", sure)
+        elif self.sure is not None:
+            raise ValueError(f"Objective's sure={self.sure!r} needs a guess to be sure of")
 
     @property
     def sign(self) -> float:
@@ -73,7 +86,8 @@ class Objective:
         """What `from_json` needs to build an equal one."""
         known = {} if self.noise is None else {"noise": self.noise}
         within = {} if self.bounds is None else {"bounds": list(self.bounds)}
-        return {"kind": "Objective", "direction": self.direction} | known | within
+        guess = {} if self.guess is None else {"guess": list(self.guess), "sure": self.sure}
+        return {"kind": "Objective", "direction": self.direction} | known | within | guess
 
 
 @dataclass(frozen=True)
@@ -225,11 +239,23 @@ def _check_bounds(given: object) -> tuple[float | None, float | None] | None:
     return None if low is None and high is None else (low, high)
 
 
+def _check_guess(given: object) -> tuple[float, float]:
+    """Two values that increase."""
+    accepted = "a pair of values like (0.9, 0.95), between which the best one is believed to be"
+    if not isinstance(given, tuple | list) or len(given) != 2 or None in given:
+        raise TypeError(f"Objective's guess must be {accepted}, not {given!r:.80}")
+    low, high = (check_target(f"guess[{i}]", end) for i, end in enumerate(given))
+    if not low < high:
+        raise ValueError(f"Objective's guess must be {accepted}, not ({low:g}, {high:g})")
+    return low, high
+
+
 def outcome_from_json(document: Any) -> Outcome:
     """The outcome that `to_json` described."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "Objective":
-        return Objective(document["direction"], document.get("noise"), document.get("bounds"))
+        names = ("noise", "bounds", "guess", "sure")
+        return Objective(document["direction"], **{name: document.get(name) for name in names})
     if kind == "Constraint":
         return Constraint(document["low"], document["high"], document.get("noise"))
     raise ValueError(f"{document!r} is no outcome")

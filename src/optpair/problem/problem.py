@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from optpair.problem.beliefs import Belief, Beliefs
 from optpair.problem.outcomes import (
     Constraint,
     Direction,
@@ -32,6 +33,8 @@ class Problem:
 
     space: Space
     outcomes: Mapping[str, Outcome]
+    belief: Belief | None = None
+    """The logarithm of a density of where the optimum is, up to a constant, from parameters."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
@@ -39,11 +42,22 @@ class Problem:
                 f"space must be a Space, like Space({{'x': Float(0, 1)}}), not {self.space!r:.80}"
             )
         object.__setattr__(self, "outcomes", _check_outcomes(self.outcomes))
+        if self.belief is not None and not callable(self.belief):
+            raise TypeError(
+                "belief must be a function from a dict of parameters to the logarithm of a "
+                f"density, like lambda p: -abs(p['x'] - 3), not {self.belief!r:.80}"
+            )
 
     @classmethod
     def single(cls, space: Space, direction: Direction, noise: float | None = None) -> Problem:
         """A problem with one objective."""
         return cls(space, {VALUE: Objective(direction, noise)})
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """What is believed of the optimum; None where nobody said anything."""
+        found = Beliefs.of(self.space, self.belief, self.objectives)
+        return found if found else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,7 +98,17 @@ class Problem:
         return "feasible" if self.constraints else "best"
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs to build an equal problem."""
+        """What `from_json` needs to build an equal problem.
+
+        Raises:
+            TypeError: if there is a function, which no file can hold.
+        """
+        if self.belief is not None:
+            raise TypeError(
+                "an optimizer with a belief that is a function cannot be saved: functions are not "
+                "written to files. Say it by guess= and sure= of the parameters, or build the "
+                "optimizer again and tell its trials"
+            )
         outcomes = [{"name": name} | o.to_json() for name, o in self.outcomes.items()]
         return {"space": self.space.to_json(), "outcomes": outcomes}
 

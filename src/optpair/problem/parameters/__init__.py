@@ -28,11 +28,12 @@ __all__ = [
 
 
 def parameter_to_json(p: Parameter) -> dict[str, Any]:
-    """Its kind and what it was made with, ready for `json.dumps`; digits only where given."""
+    """Its kind and what it was made with, for `json.dumps`; digits and guesses only where given."""
     fields = {f.name: getattr(p, f.name) for f in dataclasses.fields(p) if f.init}
     fields = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
-    if fields.get("digits", 0) is None:
-        del fields["digits"]
+    for name in ("digits", "guess", "sure"):
+        if fields.get(name, 0) is None:
+            del fields[name]
     return {"kind": type(p).__name__} | fields
 
 

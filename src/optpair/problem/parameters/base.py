@@ -17,12 +17,18 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 Value = None | bool | int | float | str
 
 FARTHEST = 3.0
 """Ranges by which data may be outside: farther ones teach nothing, and are likely slips."""
+
+SURE = 0.7
+"""The chance that somebody gives a guess without saying so."""
+
+MOST_SURE = 0.99
 
 TUNE_NOTHING = "one legal value has nothing to tune: leave it out of the space"
 
@@ -95,3 +101,35 @@ def check_bounds(p: Any) -> None:
 def illegal(name: str, value: object, p: Any, steps: str) -> ValueError:
     """A number outside of a range, or between its levels."""
     return ValueError(f"{name} must be from {p.low!r} to {p.high!r}{steps}, not {value!r}")
+
+
+def check_sure(label: str, sure: object) -> float:
+    """The chance of a guess, as a plain float."""
+    number = real(f"{label} sure", sure)
+    if not 0 < number <= MOST_SURE:
+        raise ValueError(
+            f"{label} sure must be the chance that the guess is about right, above 0 and at most "
+            f"{MOST_SURE}, not {sure!r}; without a guess, leave both out"
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """What every parameter may have: where the optimum is believed to be.
+
+    `guess` is a legal value, and `sure` the chance that the optimum is about there: on a scale
+    of numbers within about a tenth of the range, of categories exactly.
+    """
+
+    guess: Any = field(default=None, kw_only=True, repr=False)
+    sure: float | None = field(default=None, kw_only=True, repr=False)
+
+    def _check_guess(self) -> None:
+        label = f"{type(self).__name__}'s"
+        if self.guess is None:
+            if self.sure is not None:
+                raise ValueError(f"{label} sure={self.sure!r} needs a guess to be sure of")
+            return
+        assign(self, "guess", self._check(f"{label} guess", self.guess))  # type: ignore[attr-defined]
+        assign(self, "sure", check_sure(label, SURE if self.sure is None else self.sure))

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optpair.problem.layout import HOT
-from optpair.problem.parameters.base import TUNE_NOTHING, Value, assign, plain
+from optpair.problem.parameters.base import TUNE_NOTHING, Guessed, Value, assign, plain
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Guessed):
     """One of some choices without an order: None, bools, ints, floats or strings.
 
     Choices are told apart by type as well as value: True, 1 and 1.0 are three choices. Numbers
@@ -21,6 +21,9 @@ class Categorical:
 
     Args:
         choices: a list or tuple of at least two.
+        guess: the choice that you believe is best; a wrong guess is forgotten as data come. None
+            means no guess, even where it is a choice.
+        sure: the chance that it is; 0.7 where nothing is said.
 
     Examples:
         >>> from optpair import Space
@@ -48,6 +51,7 @@ class Categorical:
                 raise ValueError(f"Categorical's choices must differ: {choice!r} is given twice")
         if len(self.choices) < 2:
             raise ValueError(f"{self!r} must have two choices or more; {TUNE_NOTHING}")
+        self._check_guess()
 
     def _check(self, name: str, value: object) -> Value:
         bare = plain(value)

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
+    Guessed,
     assign,
     check_bounds,
     check_far,
@@ -39,7 +40,7 @@ _EXACT = Context(prec=80)  # holds 2**40 levels of any step that float64 can tel
 
 
 @dataclass(frozen=True)
-class Float:
+class Float(Guessed):
     """A real number between `low` and `high`, both included.
 
     With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
@@ -55,6 +56,8 @@ class Float:
         step: the distance between legal values; None means that all are legal.
         digits: decimals of a legal value, or its significant figures with `log=True`. Both bounds
             must be such values, or on a linear scale `low`.
+        guess: where you believe the optimum is; a wrong guess is forgotten as data come.
+        sure: the chance that it is about there; 0.7 where nothing is said.
 
     Examples:
         >>> from optpair import Space
@@ -94,6 +97,7 @@ class Float:
                 f"{self!r}: float64 does not resolve so narrow a range to {FINEST:g} of itself; "
                 "tune the distance from low"
             )
+        self._check_guess()
 
     def __repr__(self) -> str:
         digits = "" if self.digits is None else f", digits={self.digits!r}"

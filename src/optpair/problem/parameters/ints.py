@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from optpair.problem.defaults import LARGEST
 from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
+    Guessed,
     assign,
     check_bounds,
     check_far,
@@ -23,7 +24,7 @@ MOST_LEVELS = 2**40
 
 
 @dataclass(frozen=True)
-class Int:
+class Int(Guessed):
     """A whole number between `low` and `high`, both included.
 
     With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
@@ -34,6 +35,8 @@ class Int:
         high: the highest value.
         log: whether the scale is logarithmic; `low` must be positive.
         step: the distance between legal values.
+        guess: where you believe the optimum is; a wrong guess is forgotten as data come.
+        sure: the chance that it is about there; 0.7 where nothing is said.
 
     Examples:
         >>> from optpair import Space
@@ -67,6 +70,7 @@ class Int:
             raise ValueError(
                 f"Int's bounds must be within ±{LARGEST:g}; tune the distance from low"
             )
+        self._check_guess()
 
     @property
     def _last(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
     TUNE_NOTHING,
+    Guessed,
     assign,
     check_far,
     check_positive,
@@ -29,7 +30,7 @@ CROWDED = 0.01
 
 
 @dataclass(frozen=True)
-class Ordinal:
+class Ordinal(Guessed):
     """One of some numbers that have an order: what a dial, a rack or a catalogue offers.
 
     The model sees the levels in their order on one scale, so that it learns from one about its
@@ -39,6 +40,8 @@ class Ordinal:
     Args:
         levels: a list or tuple of at least two numbers, in any order; ints stay ints.
         spacing: `"value"`, `"log"` or `"even"`; None chooses.
+        guess: where you believe the optimum is; a wrong guess is forgotten as data come.
+        sure: the chance that it is about there; 0.7 where nothing is said.
 
     Examples:
         >>> from optpair import Space
@@ -69,6 +72,7 @@ class Ordinal:
         if max(-self.low, self.high, float(self.high) - float(self.low)) > 1e308:
             raise ValueError(f"{self!r}: levels and their span must be within 1e308; rescale them")
         self._check_spacing()
+        self._check_guess()
 
     def _check_spacing(self) -> None:
         """Choose the spacing where none is given; refuse one that does not suit the levels."""
