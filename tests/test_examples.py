@@ -40,6 +40,20 @@ def test_scikit_learn(tmp_path: Path) -> None:
     assert re.search(r"accuracy on new data: 0\.\d", said)
 
 
+def test_report(tmp_path: Path) -> None:
+    said = run("report.py", tmp_path, "--trials", "9")
+    assert re.search(r"recommended +learning_rate = ", said)
+    assert (tmp_path / "report.html").exists()
+
+
+def test_what_the_gallery_shows_is_there() -> None:
+    gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(examples/\w+\.py)`", gallery)
+    assert len(named) >= 8
+    for example in named:
+        assert (ROOT / example).exists(), example
+
+
 def test_lab(tmp_path: Path) -> None:
     said = run("lab.py", tmp_path, "--experiments", "4")
     told = re.search(r"^last-year.csv: (\d+) told, (\d) failed, 1 without a value skipped", said)

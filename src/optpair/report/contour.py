@@ -27,7 +27,7 @@ def contour(
 ) -> Markup:
     """The plane in shades, the better the stronger, with the trials."""
     x, y = plane.names
-    frame = Frame(scales[x], scales[y], width=460, height=360, left=64, bottom=42)
+    frame = Frame(scales[x], scales[y], width=470, height=360, left=78, bottom=42)
     level = _levels(sign * plane.mean)
     cells: list[list[str]] = [[] for _ in range(SHADES)]
     lefts, tops = _edges(frame, plane.across, x=True), _edges(frame, plane.up, x=False)
