@@ -176,6 +176,28 @@ def test_a_reference_of_ones_own(front: Optimizer, found: Front) -> None:
             reference_of(wrong, front.problem)
 
 
+def test_a_finer_front(front: Optimizer, found: Front) -> None:
+    finer, coarser = front.recommend(points=40), front.recommend(points=np.int64(3))
+    assert len(coarser) == 3 < len(found) <= 16 < len(finer) <= 40
+    assert finer.hypervolume > coarser.hypervolume
+    assert [p.params for p in front.recommend(points=16).points] == [p.params for p in found.points]
+
+
+@pytest.mark.parametrize(
+    ("points", "kind"), [(0, ValueError), (2.5, TypeError), (True, TypeError), ("9", TypeError)]
+)
+def test_a_front_has_a_whole_number_of_points(
+    front: Optimizer, points: Any, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match="points must be"):
+        front.recommend(points=points)
+
+
+def test_one_objective_has_no_points(constrained: Optimizer) -> None:
+    with pytest.raises(ValueError, match="points is for several objectives"):
+        constrained.recommend(points=9)
+
+
 def test_a_belief_about_fronts(front: Optimizer) -> None:
     belief = front.belief()
     assert len(belief.params) == len(belief.values) == 6  # sets times pairs

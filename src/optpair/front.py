@@ -47,8 +47,9 @@ class FrontPoint:
 class Front:
     """The best predicted compromises: no point is predicted to be better than one in everything.
 
-    `points` are in the order of the first objective, at most 16 of them. `observed` are the told
-    trials that no other told trial is better than, by their values: under noise, the lucky ones.
+    `points` are in the order of the first objective, at most 16 unless more are asked for.
+    `observed` are the told trials that no other told trial is better than, by their values: under
+    noise, the lucky ones.
     `hypervolume` measures the whole front: the volume, in the product of the objectives' units,
     between its points and `reference`; its interval holds 95 % of the belief. Give a reference
     point of your own, `recommend(reference={…})`, to compare fronts of different times.
@@ -230,6 +231,18 @@ class FrontBelief:
 
     def __repr__(self) -> str:
         return f"FrontBelief({len(self.values)} samples, next_gain={self.next_gain:.3g})"
+
+
+def points_of(given: object) -> int:
+    """How many points a front may have, as the user said; 16 where nothing was said."""
+    if given is None:
+        return fronts.POINTS
+    plain = given.item() if isinstance(given, np.generic) else given
+    if isinstance(plain, bool) or not isinstance(plain, int):
+        raise TypeError(f"points must be a whole number, at least 1, not {given!r:.80}")
+    if plain < 1:
+        raise ValueError(f"points must be at least 1, not {plain}")
+    return plain
 
 
 def reference_of(

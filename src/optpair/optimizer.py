@@ -16,7 +16,7 @@ from optpair.engine.plate import Info
 from optpair.engine.session import Session, Way, check_plate
 from optpair.engine.settings import Settings
 from optpair.found import Belief, Prediction, Recommendation
-from optpair.front import Front, FrontBelief, reference_of
+from optpair.front import Front, FrontBelief, points_of, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.locks import Lock
 from optpair.persistence import documents
@@ -286,7 +286,11 @@ class Optimizer(Tables):
 
     @_locked
     def recommend(
-        self, *, tried: bool = False, reference: Mapping[str, float] | None = None
+        self,
+        *,
+        tried: bool = False,
+        reference: Mapping[str, float] | None = None,
+        points: int | None = None,
     ) -> Any:
         """The best predicted point over the whole space, with its 95 % interval.
 
@@ -297,16 +301,20 @@ class Optimizer(Tables):
             tried: whether only told trials count: promises that were put to the test.
             reference: the point from which the hypervolume of a front is measured, a value per
                 objective; by default one that is a little worse than the front in all of them.
+            points: how many points a front has at most; 16 by default.
 
         Returns:
             A `Recommendation`, or a `Front` where there are several objectives.
         """
         answers, told, problem = self._answers(), self._told(), self.problem
         if problem.goal == "front":
-            front = answers.front(reference_of(reference, problem), tried=tried)
+            wanted = points_of(points)
+            front = answers.front(reference_of(reference, problem), tried=tried, points=wanted)
             return Front.of(front, answers, problem, self.space.decode, told)
         if reference is not None:
             raise ValueError("reference is for several objectives; there is only one here")
+        if points is not None:
+            raise ValueError("points is for several objectives; there is only one here")
         if not tried:
             answer = answers.recommend()
             return Recommendation.of(answer, answers, problem, self.space.decode, told)

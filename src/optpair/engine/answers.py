@@ -14,7 +14,7 @@ import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.lattice import lattice
-from optpair.engine.fronts import LARGEST, Front, Fronts, Sets
+from optpair.engine.fronts import LARGEST, POINTS, Front, Fronts, Sets
 from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at, restored
 from optpair.engine.plate import Info, Sampled
 from optpair.engine.step import PATHS, SEARCH, Engine
@@ -238,10 +238,14 @@ class Answers:
 
     @engine_work
     def front(
-        self, reference: Float[np.ndarray, " K"] | None = None, *, tried: bool = False
+        self,
+        reference: Float[np.ndarray, " K"] | None = None,
+        *,
+        tried: bool = False,
+        points: int = POINTS,
     ) -> Front:
         """The predicted front of several objectives."""
-        return self._fronts.front(reference, tried=tried)
+        return self._fronts.front(reference, tried=tried, points=points)
 
     @engine_work
     def sets(self, reference: Float[np.ndarray, " K"] | None = None) -> Sets:

@@ -34,7 +34,7 @@ from optpair.streams import Stream
 from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
-POINTS = 16  # of a front, at most
+POINTS = 16  # of a front, at most, unless more are asked for
 CLIMBS = 32  # compromises that are climbed to
 BEYOND = 0.1  # of the front's extent: how far below it the reference point is
 LARGEST = float(np.finfo(np.float64).max)
@@ -82,10 +82,14 @@ class Fronts:
         return list(self.model.wanted.objectives)
 
     def front(
-        self, reference: Float[np.ndarray, " K"] | None = None, *, tried: bool = False
+        self,
+        reference: Float[np.ndarray, " K"] | None = None,
+        *,
+        tried: bool = False,
+        points: int = POINTS,
     ) -> Front:
-        """The predicted front; with `tried` that of the told points alone."""
-        x = self._chosen(self._legal if tried else self._candidates())
+        """The predicted front, of so many points; with `tried` that of the told points alone."""
+        x = self._chosen(self._legal if tried else self._candidates(), points)
         outcomes = tuple(outcome.estimate(x) for outcome in self.model.outcomes)
         observed = self.observed()
         if reference is None:
@@ -170,7 +174,7 @@ class Fronts:
         up = climb(landscape, starts, engine.region, engine.steps, enough=PRECISE)
         return np.concatenate([self.data.X, points[best], up.x])
 
-    def _chosen(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "R D"]:
+    def _chosen(self, X: Float[np.ndarray, "N D"], most: int) -> Float[np.ndarray, "R D"]:
         """The front among some points, thinned; where none is feasible, the likeliest point."""
         means = np.stack([self.model.outcomes[c].moments(X)[0].mean(0) for c in self.columns], 1)
         chance = self._chance(X)
@@ -181,7 +185,7 @@ class Fronts:
             X, means = X[sure], means[sure]
         front = non_dominated(means)
         X, means = X[front], means[front]
-        return X[_apart(means, POINTS)]
+        return X[_apart(means, most)]
 
     def _chance(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"] | None:
         if not self.model.wanted.constraints:

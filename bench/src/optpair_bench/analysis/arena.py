@@ -20,7 +20,7 @@ import numpy as np
 
 from optpair_bench.analysis import statistics
 from optpair_bench.methods import peers
-from optpair_bench.running.experiments import EXPERIMENTS, READ_AT
+from optpair_bench.running.experiments import ANSWERS, READ_AT
 from optpair_bench.running.rows import Row
 
 FLOOR = 1e-6  # of the spread
@@ -111,9 +111,9 @@ def markdown(rows: Sequence[Row], ours: str, budgets: Sequence[int] = READ_AT) -
     """A table for each experiment in the rows, and what it means."""
     tables = []
     for experiment in dict.fromkeys(row["experiment"] for row in rows):
-        if experiment not in EXPERIMENTS or not EXPERIMENTS[experiment].own_start:
-            known = ", ".join(e.name for e in EXPERIMENTS.values() if e.own_start)
-            raise ValueError(f"the rows must be of {known}, not of {experiment}")
+        known = [e.name for e in ANSWERS]
+        if experiment not in known:
+            raise ValueError(f"the rows must be of {', '.join(known)}, not of {experiment}")
         own = [row for row in rows if row["experiment"] == experiment]
         tables += [f"## `{experiment}`", "", *_table(cells(own, budgets), ours), ""]
     if not tables:

@@ -33,13 +33,15 @@ from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair_bench.methods import peers
 from optpair_bench.tasks import OUTPUTSCALE, Task
+from optpair_bench.tasks.joint import JointTask
 
 Model = Literal["known", "marginal", "map"]
 Point = Float[np.ndarray, " d"]
 
 OURS = "optpair"
 SINGLE = tuple(name for name, entry in REGISTRY.items() if "best" in entry.goals)
-NAMES = (OURS, *SINGLE, *CONTROLS, *peers.METHODS)
+SEVERAL = tuple(name for name in REGISTRY if name not in SINGLE)
+NAMES = (OURS, *SINGLE, *CONTROLS, *peers.NAMES, *SEVERAL)
 
 
 class Method(Protocol):
@@ -92,13 +94,18 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
             changed[key] = ast.literal_eval(value)
         except (SyntaxError, ValueError):
             changed[key] = value
-    if changed and (name in CONTROLS or name in peers.METHODS):
+    if changed and (name in CONTROLS or name in peers.NAMES):
         raise ValueError(f"{name} has no settings to change: {text!r}")
     return name, changed
 
 
 def setup(
-    text: str, task: Task, model: Model, settings: Mapping[str, Any], *, own_start: bool = False
+    text: str,
+    task: Task | JointTask,
+    model: Model,
+    settings: Mapping[str, Any],
+    *,
+    own_start: bool = False,
 ) -> Setup:
     """The method of that name at an experiment's settings, or at the library's own.
 

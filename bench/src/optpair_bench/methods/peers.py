@@ -400,6 +400,8 @@ METHODS: Mapping[str, Build] = MappingProxyType(
     }
 )
 """Methods of the runner, and how each is built from the initial points and values."""
+NAMES = (*METHODS, "botorch-lognehvi", "optuna-nsga2")
+"""Those of several outcomes too, which `joint.py` builds."""
 
 
 def reports_best_observed(name: str) -> bool:
@@ -409,6 +411,7 @@ def reports_best_observed(name: str) -> bool:
 
 NEEDS = {
     "optuna-gp": ("optuna", "torch"),
+    "optuna-nsga2": ("optuna",),
     "optuna-tpe": ("optuna",),
     "optuna-tpe-group": ("optuna",),
     "smac-gp": ("smac",),
@@ -420,5 +423,5 @@ NEEDS = {
 def check(name: str) -> None:
     """An error where the packages of that method are not installed."""
     absent = [p for p in NEEDS.get(name, ("torch", "botorch")) if find_spec(p) is None]
-    if name in METHODS and absent:
+    if name in NAMES and absent:
         raise ValueError(f"{name} needs {', '.join(absent)}: {HOW_TO}")

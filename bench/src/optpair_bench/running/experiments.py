@@ -3,8 +3,9 @@
 Every method of a repetition begins with the same D + 1 uniform points and meets the same noise;
 budgets count the evaluations after them. Each repetition of a GP task draws a new function.
 
-In `answers` and `answers-tuning` each method has a start of its own, as its users have: budgets
-count all evaluations, and recommendations are asked for after 2, 5, 10 and 20 a dimension.
+In `answers`, `answers-tuning`, `constrained` and `fronts` each method has a start of its own, as
+its users have: budgets count all evaluations, and recommendations are asked for after 2, 5, 10 and
+20 a dimension.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from optpair_bench import tasks
 from optpair_bench.methods import Model, Setup, setup
-from optpair_bench.tasks import packages, tables
+from optpair_bench.tasks import joint, packages, tables
 from optpair_bench.tasks.functions import SYNTHETIC
 
 Kind = Literal["inference", "simple", "observed"]
@@ -88,7 +89,7 @@ class Experiment:
             raise ValueError(f"{self.name} has tasks of {have} dimensions, none of {list(dims)}")
         return found
 
-    def setup(self, method: str, task: tasks.Task, cell: Cell) -> Setup:
+    def setup(self, method: str, task: tasks.Task | joint.JointTask, cell: Cell) -> Setup:
         """A method at the experiment's settings; γ is that of JES, others have none."""
         if self.own_start:
             return setup(method, task, self.model, self.settings, own_start=True)
@@ -118,6 +119,8 @@ def dimensions(task: str) -> int:
     plain = task.partition("@")[0]
     if plain in SYNTHETIC:
         return len(SYNTHETIC[plain].bounds)
+    if plain in joint.REGISTRY:
+        return len(joint.REGISTRY[plain].bounds)
     if plain in packages.ENTRIES:
         return packages.ENTRIES[plain].dimensions
     return int(plain[2:]) if plain.startswith("gp") else 4
@@ -161,6 +164,10 @@ def _answers(*, tuning: bool) -> tuple[Cell, ...]:
         for name in packages.names(tuning=tuning)
         for noise in packages.NOISES
     )
+
+
+def _users(task: str) -> Cell:
+    return Cell(task, 20 * dimensions(task), 0)
 
 
 SYNTHETIC_CELLS = (
@@ -382,9 +389,44 @@ ANSWERS = (
     ),
 )
 """What docs/answers.md is about."""
+OUTCOMES = (
+    Experiment(
+        "constrained",
+        "One objective under constraints, within users' budgets",
+        "",
+        tuple(_users(name) for name in (*joint.CONSTRAINED, "gramacy@5%", "g24@5%")),
+        ("optpair", "lognei", "optuna-gp", "botorch-lognei", "random"),
+        "marginal",
+        {},
+        repetitions=3,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "fronts",
+        "Two and three objectives, within users' budgets",
+        "",
+        tuple(_users(name) for name in (*joint.FRONTS, "branin-currin@5%")),
+        (
+            "optpair",
+            "lognehvi",
+            "optuna-gp",
+            "botorch-lognehvi",
+            "botorch-jes",
+            "optuna-nsga2",
+            "random",
+        ),
+        "marginal",
+        {},
+        repetitions=3,
+        kinds=("inference",),
+        own_start=True,
+    ),
+)
+"""What docs/outcomes.md shows."""
 SUMMED = ("gp", "gp-noisy", "synthetic", "mlp", "functions", "live")
 """Experiments whose tasks are summed up; the others look at some of them again."""
-ALL = ON_PAGE + ANSWERS
+ALL = ON_PAGE + ANSWERS + OUTCOMES
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({e.name: e for e in ALL})
 
 

@@ -1,5 +1,8 @@
 """Run of a method on a task, with what it found after every few evaluations.
 
+On tasks of several outcomes (`tasks/joint.py`), regrets are what the answer and what all queried
+points lack, and *feasible* is the share of the answer's points that truly meet all constraints.
+
 *Inference* regret is f(x_opt) − f(x̂) at the recommended point, *simple* regret at the best queried
 point; both noiseless. *Observed* is the best noisy value.
 """
@@ -23,9 +26,11 @@ import optpair
 from optpair.persistence.documents import settings_to_json
 from optpair.threads import engine_work
 from optpair_bench import methods, tasks
-from optpair_bench.methods import peers
+from optpair_bench.methods import joint, peers
 from optpair_bench.running import experiments
 from optpair_bench.running.rows import Key, Row
+from optpair_bench.tasks import joint as joint_tasks
+from optpair_bench.tasks.joint import JointTask
 
 ROOMS = ("problem", "trials", "gp", "cube", "optima", "acquisition", "engine")
 ALONE = ("streams.py",)
@@ -48,16 +53,17 @@ class Run:
         """What the run is known by."""
         return self.experiment, self.task, self.method, self.seed, self.evaluations
 
-    def setup(self) -> tuple[tasks.Task, methods.Setup]:
+    def setup(self) -> tuple[tasks.Task | JointTask, methods.Setup]:
         """The task, and the method at the experiment's settings."""
         experiment, task = experiments.get(self.experiment), _task(self.task, self.seed)
         return task, experiment.setup(self.method, task, experiment.cell(self.task))
 
 
 @lru_cache(maxsize=4)
-def _task(name: str, seed: int) -> tasks.Task:
+def _task(name: str, seed: int) -> tasks.Task | JointTask:
     """Kept, so that methods that follow each other share the search for the optimum."""
-    return tasks.make(name, seed)
+    several = name.partition("@")[0] in joint_tasks.REGISTRY
+    return joint_tasks.make(name, seed) if several else tasks.make(name, seed)
 
 
 class Record:
@@ -87,12 +93,46 @@ class Record:
             numbers.append(_short(number))
 
 
+class JointRecord:
+    """What a run on a task of several outcomes has found so far."""
+
+    def __init__(self, task: JointTask) -> None:
+        self.task = task
+        self.X: list[np.ndarray] = []
+        self.checkpoints: dict[str, list[float]] = {
+            name: [] for name in ("evaluations", "inference", "simple", "feasible")
+        }
+
+    def add(self, x: np.ndarray) -> np.ndarray:
+        """Evaluate a point: its noisy outcomes."""
+        self.X.append(x)
+        return self.task.observe(x, len(self.X) - 1)
+
+    def check(self, evaluations: int, answer: np.ndarray) -> None:
+        """Write down what this answer lacks, and how much of it is feasible."""
+        share = float(np.mean(self.task.feasible(self.task.value(answer))))
+        lost = self.task.lost(answer), self.task.lost(np.array(self.X))
+        for numbers, number in zip(
+            self.checkpoints.values(), (evaluations, *lost, share), strict=True
+        ):
+            numbers.append(_short(number))
+
+
+def _begin(
+    task: tasks.Task | JointTask, chosen: methods.Setup, evaluations: int
+) -> tuple[Any, Record | JointRecord]:
+    """A new search, and a record of it."""
+    if isinstance(task, JointTask):
+        return joint.make(chosen, task), JointRecord(task)
+    return methods.make(chosen, task, evaluations), Record(task)
+
+
 def run(spec: Run) -> Row:
     """Do one run and return its row."""
     began, begin = datetime.now(UTC), time.perf_counter()
     task, chosen = spec.setup()
     experiment = experiments.get(spec.experiment)
-    method, record = methods.make(chosen, task, spec.evaluations), Record(task)
+    method, record = _begin(task, chosen, spec.evaluations)
     for x in task.initial(experiment.initial(task.dimensions)):
         method.tell(x, record.add(x))
     when = set(experiment.schedule(spec.evaluations, task.dimensions))
@@ -115,16 +155,16 @@ def run(spec: Run) -> Row:
         },
         "seconds": _short(time.perf_counter() - begin, 4),
         "began": began.isoformat(timespec="seconds"),
-        "versions": versions() | (peers.versions() if chosen.name in peers.METHODS else {}),
+        "versions": versions() | (peers.versions() if chosen.name in peers.NAMES else {}),
     }
     if experiment.keep_queries:
         row["queries"] = [[_short(u, 5) for u in x] for x in record.X]
     return row
 
 
-def _head(spec: Run, task: tasks.Task, chosen: methods.Setup) -> Row:
+def _head(spec: Run, task: tasks.Task | JointTask, chosen: methods.Setup) -> Row:
     """What the run was made with."""
-    own = chosen.recommends == "posterior mean" and chosen.name not in peers.METHODS
+    own = chosen.recommends == "posterior mean" and chosen.name not in peers.NAMES
     return asdict(spec) | {
         "dimensions": task.dimensions,
         "initial": experiments.get(spec.experiment).initial(task.dimensions),

@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from optpair.shapes import Float
-from optpair_bench.tasks import live, packages, tables
+from optpair_bench.tasks import joint, live, packages, tables
 from optpair_bench.tasks.functions import SYNTHETIC, Bounds, Function, Optimum, spread
 
 FEATURES = 10_000
@@ -253,6 +253,9 @@ PACKAGES = {
 def check(name: str) -> None:
     """An error where there is no such task, or where it needs a package that is not installed."""
     plain = name.partition("@")[0]
+    if plain in joint.REGISTRY:
+        joint.make(name)
+        return
     if plain not in REGISTRY:
         own = [known for known in REGISTRY if known not in packages.ENTRIES]
         raise ValueError(
