@@ -178,6 +178,25 @@ def test_a_right_belief_moves_the_samples_and_data_overrule_a_wrong_one() -> Non
     assert near(0.9, 12) == near(None, 12) == 0
 
 
+def test_a_page_and_a_belief_say_what_the_data_make_of_a_guess(tmp_path: Path) -> None:
+    opt = Optimizer(SPACE, seed=3)
+    for _ in range(8):
+        trial = opt.ask()
+        opt.tell(trial, loss(trial.params))
+    belief = opt.belief()
+    guesses = [
+        "lr = about 0.01 (80 % sure)",
+        "width = about 3 (70 % sure)",
+        "act = 'tanh' (60 % sure)",
+    ]
+    assert list(belief.agree) == guesses
+    assert all(0 <= share <= 1 for share in belief.agree.values())
+    assert str(belief).count("of the sampled optima agree, by the data alone") == 3
+    opt.report(tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "Believed: width = about 3 (70 % sure): " in page
+
+
 def test_a_function_says_where_to_look_and_is_not_saved(tmp_path: Path) -> None:
     space = Space({"x": Float(0, 1), "y": Float(0, 1)})
     opt = Optimizer(space, belief=lambda p: -50 * (p["x"] + p["y"] - 0.3) ** 2, seed=0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from optpair.engine.answers import Answer, Answers, Pairs, within
 from optpair.engine.worth import SURE
+from optpair.problem.beliefs import agreement
 from optpair.problem.outcomes import Constraint
 from optpair.problem.problem import VALUE, Problem
 from optpair.shapes import Float
@@ -196,6 +197,9 @@ class Belief:
 
     Under constraints `possible` is the probability that any point meets them all, and the samples
     are of the best points that do.
+
+    `agree` has each guess that was made, in words, and the share of the samples that agree with it
+    by the data alone; the samples themselves are weighted by the guesses.
     """
 
     params: tuple[Mapping[str, Any], ...]
@@ -206,6 +210,7 @@ class Belief:
     recommendation: Recommendation
     gaps: Float[np.ndarray, " L"]
     possible: float | None = None
+    agree: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -226,6 +231,7 @@ class Belief:
             recommendation=Recommendation.of(pairs.best, answers, problem, decode, told),
             gaps=pairs.gaps,
             possible=pairs.possible,
+            agree=dict(pairs.agree),
         )
 
     def chance(self, gap: float) -> float:
@@ -262,6 +268,7 @@ class Belief:
             f"optimum        {low:.5g} to {high:.5g} in 95 % of {len(self.values)} samples\n"
             f"still to win   about {self.gap:.3g}, at most {self.gap_interval[1]:.3g}; the next "
             f"trial is worth {self.next_gain:.3g} nats"
+            + "".join(f"\nbelieved       {line}" for line in agreement(self.agree))
         )
 
     def __repr__(self) -> str:

@@ -456,6 +456,32 @@ def test_ordinals_are_modelled_in_their_order() -> None:
     assert sampler.recommend(study).params == {"batch": 16}
 
 
+def test_guesses_come_first() -> None:
+    space: dict[str, BaseDistribution] = {
+        "lr": FloatDistribution(1e-4, 1, log=True),
+        "act": CategoricalDistribution(["a", "b", "c"]),
+    }
+    told: dict[str, Any] = {"guess": {"lr": 1e-2, "act": "b"}, "sure": {"act": 0.9}}
+    sampler = JESSampler(seed=0, search_space=space, settings=TINY, **told)
+    study = study_with(pickle.loads(pickle.dumps(sampler)))
+    assert study.ask(space).params == {"lr": pytest.approx(1e-2), "act": "b"}
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"guess": {"lr": 3}}, "Float's guess must be from 0.0 to 1.0, not 3"),
+        ({"guess": {"mass": 3}}, "guess has 'mass', which search_space has not"),
+        ({"sure": {"lr": 0.5}}, "sure has 'lr', of which there is no guess"),
+        ({"guess": 3}, "guess must be a dict"),
+        ({"guess": {"lr": 0.3}, "sure": {"lr": 3}}, "at most 0.99, not 3"),
+    ],
+)
+def test_what_guesses_cannot_be(told: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        JESSampler(search_space={"lr": FloatDistribution(0, 1)}, **told)
+
+
 @pytest.mark.parametrize(
     ("ordinals", "message"),
     [

@@ -204,9 +204,23 @@ def test_ordinals_and_digits(tmp_path: Path) -> None:
     assert round(trial.params["dose"], 2) == trial.params["dose"]
 
 
+def test_guesses(tmp_path: Path) -> None:
+    lines = "lr = { float = [1e-4, 1], log = true, guess = 0.01, sure = 0.9 }\n"
+    lines += 'act = { categories = ["a", "b"], guess = "b" }\n'
+    (tmp_path / "s.toml").write_text(f"[space]\n{lines}")
+    found = load(tmp_path / "s.toml")
+    assert (found.guess, found.sure) == ({"lr": 0.01, "act": "b"}, {"lr": 0.9})
+    trial = optuna.create_study(sampler=make_sampler(found)).ask(dict(found.space))
+    assert trial.params == {"lr": pytest.approx(0.01), "act": "b"}
+    (tmp_path / "s.toml").write_text("[space]\nlr = { float = [0, 1], guess = 2 }\n")
+    with pytest.raises(StudyError, match=r"Float's guess must be from 0.0 to 1.0, not 2"):
+        make_sampler(load(tmp_path / "s.toml"))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("float = [0, 1], sure = 0.5", "sure = 0.5 needs a guess to be sure of"),
         ("ordinal = [1]", r"ordinal must be two or more finite numbers, all different, not \[1\]"),
         ("ordinal = [1, 1.0]", "all different"),
         ("ordinal = ['a', 'b']", "two or more finite numbers"),

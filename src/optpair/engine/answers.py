@@ -5,9 +5,10 @@ Everything is to be maximised, on the cube, in raw units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
 CAUTION = 0.5  # standard deviations by which a recommendation is discounted
+NOTHING: Mapping[str, float] = MappingProxyType({})
 MOST_POINTS = 2**14  # at which effects are measured
 
 
@@ -63,6 +65,8 @@ class Pairs(NamedTuple):
     gap: float
     gap_interval: tuple[float, float]
     gaps: Float[np.ndarray, " L"]
+    agree: Mapping[str, float] = NOTHING
+    """Each guess in words, and the share of optima that agree by the data alone."""
     possible: float | None = None
     """The share of paths in which a point is feasible; None without constraints. Pairs are of
     those alone."""
@@ -268,7 +272,17 @@ class Answers:
         there, (f, here) = _feasible(sampled.optima), self._ends(sampled)
         left, gaps = still_to_win(f, here), left_to_win(f, here)
         possible = float(np.mean(there)) if model.wanted.constraints else None
-        return Pairs(self.recommend(), x[there], f, max(gain, 0.0), *left, gaps, possible)
+        agree, gain = self._agree(sampled.optima), max(gain, 0.0)
+        return Pairs(self.recommend(), x[there], f, gain, *left, gaps, agree, possible)
+
+    def _agree(self, optima: Optima) -> Mapping[str, float]:
+        """What the data alone say of each guess: all optima alike."""
+        there = optima.mask[:, :, 0].reshape(-1)
+        if self.engine.beliefs is None or not there.any():
+            return NOTHING
+        x = optima.star.reshape(-1, self.engine.cube.dimensions)
+        f = self.model.objective.restore(optima.f[:, :, 0, self.column].reshape(-1))
+        return self.engine.beliefs.agreeing(x[there], f[there])
 
     def _sampled(self) -> Sampled:
         entry, stream = REGISTRY[ACQUISITION], self.stream.child(PATHS)

@@ -64,6 +64,14 @@ def _log_mixture(sure: float, z: Float[np.ndarray, " n"]) -> Float[np.ndarray, "
     return np.log(WIDTH * (1 - sure) + sure * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi))  # (B1)
 
 
+def agreement(agree: Mapping[str, float]) -> list[str]:
+    """What was believed, and what the data say of it."""
+    return [
+        f"{guess}: {100 * share:.0f} % of the sampled optima agree, by the data alone"
+        for guess, share in agree.items()
+    ]
+
+
 @dataclass(frozen=True)
 class Beliefs:
     """All that is believed of the optimum."""
@@ -150,6 +158,23 @@ class Beliefs:
         said = np.array([self._said(x) for x in X])
         share = np.exp(said - said.max())
         return X[rng.choice(len(X), len(X), p=share / share.sum())]
+
+    def agreeing(self, X: Float[np.ndarray, "L D"], f: Float[np.ndarray, " L"]) -> dict[str, float]:
+        """The share of optima, raw and to be maximised, that agree with each guess, in words."""
+        said = {}
+        for guess in self.guesses:
+            value = self.space[guess.name].guess
+            shown = f"{value:.5g}" if isinstance(value, float) else repr(value)
+            about = "" if guess.category else "about "
+            said[f"{guess.name} = {about}{shown} ({100 * guess.sure:.0f} % sure)"] = float(
+                np.mean(guess.near(X))
+            )
+        if self.value is not None and self.value.guess is not None and self.value.sure is not None:
+            low, high = self.value.guess
+            inside = (self.value.sign * f >= low) & (self.value.sign * f <= high)
+            label = f"a best value of {low:.5g} to {high:.5g} ({100 * self.value.sure:.0f} % sure)"
+            said[label] = float(np.mean(inside))
+        return said
 
     def centre(self, x: Float[np.ndarray, " D"]) -> Float[np.ndarray, " D"]:
         """A point with every guess in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class Findings:
     total: Mapping[str, float]
     predicted: Estimate  # of the told trials
     doubted: list[tuple[Row, float]]  # trials whose values look like slips, and what is expected
+    agree: Mapping[str, float] = field(default_factory=dict)  # see `Pairs`
     check: LeftOut | None = None  # each value beside what the others predict
     plane: Plane | None = None  # of the two parameters that interact most
     success: float | None = None  # the chance of it at the recommendation, where some failed
@@ -133,6 +134,7 @@ def gather(subject: Subject) -> Findings | None:
         first=shares[0] if shares else {},
         total=shares[1] if shares else {},
         predicted=Estimate(*(part[: now.told] for part in predicted)),
+        agree=pairs.agree,
         doubted=[(told[one.trial], sign * one.expected) for one in answers.doubts()],
     )
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from optpair.problem.beliefs import agreement
 from optpair.problem.space import Categorical
 from optpair.report import axes, charts, diagnostics
 from optpair.report.cloud import Cloud
@@ -162,6 +163,7 @@ def _hero(subject: Subject, found: Findings) -> Markup:
             ),
             parameters(best.params),
             *(el("p", line, class_="note") for line in doubts(found)),
+            *(el("p", f"Believed: {line}", class_="note") for line in agreement(found.agree)),
             *(el("p", f"Left out: {line}", class_="note") for line in left_out(subject.left_out)),
             as_json(best.params),
             class_="card recommended-card",

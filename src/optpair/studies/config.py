@@ -9,7 +9,7 @@ import string
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -78,6 +78,10 @@ class StudyFile:
     ordinals: tuple[str, ...] = ()
     """The parameters whose categories are numbers in order."""
     stop: Stop | None = None
+    guess: Mapping[str, Any] = field(default_factory=dict)
+    """Where the optimum is believed to be, of some parameters,"""
+    sure: Mapping[str, float] = field(default_factory=dict)
+    """and the chance of it, where the file says so."""
 
     @property
     def folder(self) -> Path:
@@ -199,6 +203,8 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         ordinals=tuple(name for name in space if "ordinal" in document["space"][name]),
         where=tuple(study.take("where", "limits, like ['a + b <= 1']", _is_arguments, ())),
         stop=None if stop is None else _stop(stop),
+        guess={name: own["guess"] for name, own in document["space"].items() if "guess" in own},
+        sure={name: own["sure"] for name, own in document["space"].items() if "sure" in own},
     )  # fmt: skip
     study.end()
     _check_limits(found)
@@ -245,7 +251,11 @@ def _distribution(label: str, content: object) -> BaseDistribution:
     log = table.take("log", "true or false", lambda v: isinstance(v, bool), False)
     step = table.take("step", "a finite number above 0", _is_positive)
     digits = table.take("digits", f"an int from 0 to {MOST_DIGITS}", _is_digits)
+    guess = table.take("guess", "a value that the parameter can have", _is_value)
+    sure = table.take("sure", "a number above 0 and at most 0.99", _is_positive)
     table.end()
+    if sure is not None and guess is None:
+        raise StudyError(f"{label}: sure = {sure!r} needs a guess to be sure of")
     kinds = (bounds, whole, levels, choices)
     if sum(kind is not None for kind in kinds) != 1:
         raise StudyError(
@@ -407,6 +417,10 @@ def _is_range(value: object, kind: Any) -> bool:
         and len(value) == 2
         and all(isinstance(v, kind) and not isinstance(v, bool) and _is_finite(v) for v in value)
     )
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str | bool) or _is_finite(value)
 
 
 def _is_choices(value: object) -> bool:

@@ -103,6 +103,9 @@ class JESSampler(BaseSampler):
             `suggest_categorical("batch", [16, 32, 64])`: they are modelled as an `Ordinal`.
         where: limits, as in `optpair.Space`; they need the `search_space`. Enqueued trials may
             break them.
+        guess: where you believe the optimum is, a value for each of some parameters; `sure` are
+            the chances that it is about there, as in `optpair.Float`, for those not 0.7.
+        sure: see `guess`.
         independent_sampler: for what is not modelled; at random by default.
         constraints_func: as Optuna's own samplers have it: a function of a trial that has ended
             with a value, which returns a list of numbers, each of at most 0 where the trial meets
@@ -122,6 +125,8 @@ class JESSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         ordinals: Collection[str] = (),
         where: Where = (),
+        guess: Mapping[str, Any] | None = None,
+        sure: Mapping[str, float] | None = None,
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         noise: float | None = None,
@@ -133,6 +138,7 @@ class JESSampler(BaseSampler):
         self._given_space = None if search_space is None else dict(search_space)
         self._ordinals = _names(ordinals)
         self._limits = Limits.parse(where)
+        self._guesses = _guesses(guess, sure, self._given_space)
         self._independent = independent_sampler
         self._constraints_func = _function(constraints_func)
         self._noise = Objective(noise=noise).noise
@@ -143,7 +149,7 @@ class JESSampler(BaseSampler):
         }
         limited = {} if constraints_func is None else {"constraint 0": MET}
         self._check_options({VALUE: Objective(), **limited})
-        Domain(self._given_space or {}, self._ordinals)
+        Domain(self._given_space or {}, self._ordinals, guesses=self._guesses)
         self._lock = threading.RLock()
         self._study: tuple[Any, int] | None = None
         self._turn_to(None)
@@ -183,6 +189,7 @@ class JESSampler(BaseSampler):
             "_given_space",
             "_ordinals",
             "_limits",
+            "_guesses",
             "_independent",
             "_constraints_func",
             "_noise",
@@ -422,7 +429,8 @@ class JESSampler(BaseSampler):
         self, distributions: Mapping[str, BaseDistribution], outcomes: StudyOutcomes
     ) -> StudyModel:
         """A model that has read no trial yet."""
-        domain = Domain(self._given_space or distributions, self._ordinals, self._limits)
+        known = self._given_space or distributions
+        domain = Domain(known, self._ordinals, self._limits, self._guesses)
         problem = Problem(domain.space, outcomes.all)
         return StudyModel(domain, outcomes, Session(problem, seed=self._seed, **self._options))
 
@@ -454,6 +462,25 @@ def _names(given: object) -> frozenset[str]:
     if isinstance(given, str) or not isinstance(given, Collection):
         raise TypeError(f"ordinals must be a list of names, like ['batch'], not {given!r}")
     return frozenset(given)
+
+
+def _guesses(
+    guess: object, sure: object, known: Mapping[str, BaseDistribution] | None
+) -> dict[str, tuple[Any, float | None]]:
+    """A value, and how sure it is, of each parameter of which something is believed."""
+    for label, given in (("guess", guess), ("sure", sure)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{label} must be a dict by the names of parameters, not {given!r:.80}")
+    values, chances = dict(guess or {}), dict(sure or {})  # type: ignore[call-overload]
+    for name in chances:
+        if name not in values:
+            raise ValueError(f"sure has {name!r}, of which there is no guess")
+    for name in values:
+        if known is not None and name not in known:
+            raise ValueError(
+                f"guess has {name!r}, which search_space has not: it has {', '.join(known)}"
+            )
+    return {name: (value, chances.get(name)) for name, value in values.items()}
 
 
 def _function(given: object) -> Callable[[FrozenTrial], Sequence[float]] | None:

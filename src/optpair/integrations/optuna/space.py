@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from optpair.problem.limits import Limits
 from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
 
 NO_LIMITS = Limits()
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def to_parameter(distribution: BaseDistribution) -> Parameter | None:
@@ -70,7 +72,8 @@ def only_value(distribution: BaseDistribution) -> Any:
 class Domain:
     """The parameters that are modelled, with their distributions.
 
-    `ordinals` are the categorical ones whose choices are numbers in order.
+    `ordinals` are the categorical ones whose choices are numbers in order. `guesses` are values,
+    each with how sure it is, of some of them.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Domain:
         distributions: Mapping[str, BaseDistribution],
         ordinals: Collection[str] = (),
         limits: Limits = NO_LIMITS,
+        guesses: Mapping[str, tuple[Any, float | None]] = NOTHING,
     ) -> None:
         self._single = {n: only_value(d) for n, d in distributions.items() if d.single()}
         self._limits = limits
@@ -87,6 +91,10 @@ class Domain:
         }
         self.distributions = {n: d for n, d in distributions.items() if parameters[n] is not None}
         self._parameters = {n: p for n, p in parameters.items() if p is not None}
+        for name, (guess, sure) in guesses.items():
+            if name in self._parameters:
+                own = self._numbered(name, guess)
+                self._parameters[name] = replace(self._parameters[name], guess=own, sure=sure)
 
     @cached_property
     def space(self) -> Space:
