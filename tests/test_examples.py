@@ -118,3 +118,9 @@ def test_shelf(tmp_path: Path) -> None:
     said = run("shelf.py", tmp_path, "--trials", "8")
     assert re.search(r"recommended +polarity = .*, boiling = .*, donor = ", said)
     assert re.search(r"^S\d{4} is the best with a chance of \d+%$", said, re.M)
+
+
+def test_a_context(tmp_path: Path) -> None:
+    said = run("two_sites.py", tmp_path, "--trials", "9")
+    assert re.search(r"Lyon\nrecommended .*site = 'Lyon'\n", said)
+    assert re.search(r"Turin\nrecommended .*site = 'Turin'\n", said)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optpair.gp import Hyperparameters
     from optpair.optimizer import Optimizer
     from optpair.problem.outcomes import Constraint, Objective
-    from optpair.problem.space import Categorical, Float, Int, Ordinal, Space
+    from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Space
     from optpair.problem.stop import Stop
     from optpair.search import Result, maximize, minimize
     from optpair.threads import limit_threads
@@ -28,6 +28,7 @@ __all__ = [
     "Belief",
     "Categorical",
     "Constraint",
+    "Context",
     "Float",
     "Front",
     "FrontBelief",
@@ -57,6 +58,7 @@ _HOMES = {
     "Belief": "found",
     "Categorical": "problem.space",
     "Constraint": "problem.outcomes",
+    "Context": "problem.space",
     "Float": "problem.space",
     "Front": "front",
     "FrontBelief": "front",

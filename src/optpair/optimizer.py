@@ -161,12 +161,14 @@ class Optimizer(Tables):
         )
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, *, context: Mapping[str, Any] | None = None) -> Trial: ...
 
     @overload
-    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int, *, context: Mapping[str, Any] | None = None) -> list[Trial]: ...
 
-    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+    def ask(
+        self, n: int | None = None, *, context: Mapping[str, Any] | None = None
+    ) -> Trial | list[Trial]:
         """The next trial to run or, of `ask(8)`, a list of eight that are good together: a plate.
 
         Each is pending until it is told or cancelled. The trials of a plate differ by 1e-3 of a
@@ -175,37 +177,44 @@ class Optimizer(Tables):
 
         Args:
             n: how many trials; None means one, and not a list.
+            context: a value for each `Context` of the space: what the trials will be run in.
 
         Raises:
-            TypeError: if n is not an int.
-            ValueError: if n is below 1 or above 1000.
+            TypeError: if n is not an int, or the context no dict.
+            ValueError: if n is below 1 or above 1000, or if the context is missing or not legal.
         """
         count = 1 if n is None else check_plate(n)
+        given = self.space.check_context(context)
         trials: list[Trial] = []
         try:
             with self._lock.now:
-                trials = self._ask(count, together=n is not None)
+                trials = self._ask(count, given, together=n is not None)
             return trials[0] if n is None else trials
         except BaseException:  # Ctrl-C on the way out
             if trials:
                 self._take_back(trials)
             raise
 
-    def _ask(self, count: int, together: bool) -> list[Trial]:
+    def _ask(self, count: int, context: Mapping[str, Any], *, together: bool) -> list[Trial]:
         """Trials that somebody gets: an ask that breaks off, by Ctrl-C too, changes nothing."""
         asked, number = self._asked, self._history.next_id
+        fixed, decode = self.space.columns_of(context), self._decoder(context)
         try:
             data = self._history.data()
             if together:
-                points = self._session.plate(data, asked, count)
+                points = self._session.plate(data, asked, count, fixed=fixed)
             else:
-                points = self._session.suggest(data, asked)[None]
+                points = self._session.suggest(data, asked, fixed=fixed)[None]
             self._asked = asked + len(points)
-            return [self._history.add(self.space.decode(x)) for x in points]
+            return [self._history.add(decode(x)) for x in points]
         except BaseException:
             self._history.withdraw(number)
             self._asked = asked
             raise
+
+    def _decoder(self, context: Mapping[str, Any]) -> Callable[[np.ndarray], dict[str, Any]]:
+        """From a point to the user's values, with the context to the last digit."""
+        return lambda x: {**self.space.decode(x), **context}
 
     @_locked
     def _take_back(self, trials: list[Trial]) -> None:
@@ -291,6 +300,7 @@ class Optimizer(Tables):
         tried: bool = False,
         reference: Mapping[str, float] | None = None,
         points: int | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Any:
         """The best predicted point over the whole space, with its 95 % interval.
 
@@ -302,39 +312,47 @@ class Optimizer(Tables):
             reference: the point from which the hypervolume of a front is measured, a value per
                 objective; by default one that is a little worse than the front in all of them.
             points: how many points a front has at most; 16 by default.
+            context: a value for each `Context` of the space: what the answer is for.
 
         Returns:
             A `Recommendation`, or a `Front` where there are several objectives.
         """
-        answers, told, problem = self._answers(), self._told(), self.problem
+        given = self.space.check_context(context)
+        answers, told, problem = self._answers(given), self._told(), self.problem
+        decode = self._decoder(given)
         if problem.goal == "front":
             wanted = points_of(points)
             front = answers.front(reference_of(reference, problem), tried=tried, points=wanted)
-            return Front.of(front, answers, problem, self.space.decode, told)
+            return Front.of(front, answers, problem, decode, told)
         if reference is not None:
             raise ValueError("reference is for several objectives; there is only one here")
         if points is not None:
             raise ValueError("points is for several objectives; there is only one here")
         if not tried:
             answer = answers.recommend()
-            return Recommendation.of(answer, answers, problem, self.space.decode, told)
+            return Recommendation.of(answer, answers, problem, decode, told)
         row, answer = answers.tried()
         return Recommendation.of(answer, answers, problem, lambda x: told[row].actual, told)
 
     @_locked
-    def belief(self) -> Any:
+    def belief(self, *, context: Mapping[str, Any] | None = None) -> Any:
         """Samples of where the optimum is and what it is worth, and what is still unknown.
+
+        Args:
+            context: a value for each `Context` of the space: where the optimum is looked for.
 
         Returns:
             A `Belief`, or a `FrontBelief` where there are several objectives.
         """
-        answers, told, problem = self._answers(), self._told(), self.problem
+        given = self.space.check_context(context)
+        answers, told, problem = self._answers(given), self._told(), self.problem
+        decode = self._decoder(given)
         if problem.goal == "front":
-            return FrontBelief.of(answers.sets(), answers, problem, self.space.decode, told)
-        return Belief.of(answers.belief(), answers, problem, self.space.decode, told)
+            return FrontBelief.of(answers.sets(), answers, problem, decode, told)
+        return Belief.of(answers.belief(), answers, problem, decode, told)
 
     @_locked
-    def done(self, stop: Stop) -> bool:
+    def done(self, stop: Stop, *, context: Mapping[str, Any] | None = None) -> bool:
         """Whether the search is over: hardly anything is left to be won.
 
         It costs no more than a belief, and next to nothing while the samples of the last ask say
@@ -344,15 +362,20 @@ class Optimizer(Tables):
 
         Args:
             stop: how little may be left, and how likely that has to be.
+            context: a value for each `Context` of the space: where that is asked.
 
         Raises:
             ValueError: if there are several objectives.
         """
-        return self._session.done(self._history.data(), check_stop(stop))
+        fixed = self.space.columns_of(self.space.check_context(context))
+        return self._session.done(self._history.data(), check_stop(stop), fixed=fixed)
 
     @_locked
     def predict(self, params: Sequence[Mapping[str, Any]]) -> Any:
         """What is believed of the noiseless value at each of some points, told or not.
+
+        Args:
+            params: a dict per point, with every parameter, and with its context where there is one.
 
         Returns:
             A `Prediction`, or a dict of them by the outcomes' names where there are several.
@@ -364,7 +387,7 @@ class Optimizer(Tables):
             )
         rows = [self.space.encode(point) for point in params]
         X = np.array(rows, float).reshape(len(rows), self.space.layout.dimensions)
-        estimates = self._answers().predict_all(X)
+        estimates = self._answers({}).predict_all(X)
         pairs = zip(self.problem.outcomes.items(), estimates, strict=True)
         found = {name: Prediction(*own.times(outcome.sign)) for (name, outcome), own in pairs}
         return found if len(found) > 1 else next(iter(found.values()))
@@ -375,28 +398,50 @@ class Optimizer(Tables):
 
         `model.objective.posterior` is what `optpair.acquisition` and `optpair.optima` take.
         """
-        return self._answers().model
+        return self._answers({}).model
 
     @_locked
-    def report(self, path: str | Path, *, name: str = "optpair") -> dict[str, Any]:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        name: str = "optpair",
+        context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Write a page of HTML on what was found, which needs nothing else; see `optpair.report`.
 
-        `name` is its heading. Returns what stands on it: the path, the recommendation (with several
+        `name` is its heading, `context` what its answers are for: by default the context of the
+        last told trial. Returns what stands on it: the path, the recommendation (with several
         objectives, the front), and more.
         """
         from optpair import report  # late: a search may end without a page
 
         if self.problem.goal != "best":
-            return report.write_joint(self.joint_subject(name=name), path)
-        return report.write(self.subject(name=name), path)
+            return report.write_joint(self.joint_subject(name=name, context=context), path)
+        return report.write(self.subject(name=name, context=context), path)
+
+    def _reported(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The context of a page: what is given, or that of the last told trial."""
+        told = self._told()
+        if context is None and told and self.space.contexts:
+            last = told[-1].actual
+            context = {name: last[name] for name in self.space.contexts}
+        return self.space.check_context(context)
 
     @_locked
-    def subject(self, *, name: str = "optpair", answers: bool = True) -> Subject:
+    def subject(
+        self,
+        *,
+        name: str = "optpair",
+        answers: bool = True,
+        context: Mapping[str, Any] | None = None,
+    ) -> Subject:
         """What a page is about: the trials as they are now, and what the model says of them.
 
         Args:
             name: the page's heading.
             answers: whether the model is asked, which takes some seconds.
+            context: what the answers are for; by default the context of the last told trial.
 
         Raises:
             ValueError: where there are several outcomes, which have a page of another kind.
@@ -417,11 +462,15 @@ class Optimizer(Tables):
             )
             for t in self._history
         )
-        asked = self._answers() if answers and self._history.count("told") else None
+        asked = None
+        if answers and self._history.count("told"):
+            asked = self._answers(self._reported(context))
         model = report.Model(self.space, self._session.engine.initial, asked)
         return report.Subject(name, self.problem.objective, rows, model)
 
-    def joint_subject(self, *, name: str = "optpair") -> JointSubject:
+    def joint_subject(
+        self, *, name: str = "optpair", context: Mapping[str, Any] | None = None
+    ) -> JointSubject:
         """What a page of several outcomes is about, under the heading `name`."""
         from optpair import report
 
@@ -437,7 +486,9 @@ class Optimizer(Tables):
             for t in self._history
         )
         measured = self._history.measured()
-        answers = self._answers() if all(measured[o] for o in self.problem.objectives) else None
+        answers = None
+        if all(measured[o] for o in self.problem.objectives):
+            answers = self._answers(self._reported(context))
         model = report.Model(self.space, self._session.engine.initial, answers)
         return report.JointSubject(name, self.problem, rows, model)
 
@@ -460,7 +511,8 @@ class Optimizer(Tables):
         loaded._copies = copies
         return loaded
 
-    def _answers(self) -> Answers:
+    def _answers(self, context: Mapping[str, Any]) -> Answers:
+        """The model of an answer in a context, which is checked."""
         if self._history.count("told") == 0:
             failed = self._history.count("failed")
             extra = f": all {failed} that ended have failed" if failed else ""
@@ -472,7 +524,8 @@ class Optimizer(Tables):
                 f"no trial has a value of {missing[0]!r} yet, which is an objective; tell at least "
                 "one value of it first"
             )
-        return self._session.answers(self._history.data())
+        fixed = self.space.columns_of(context)
+        return self._session.answers(self._history.data(), fixed=fixed)
 
     def _told(self) -> list[Trial]:
         """The trials of the rows of data."""

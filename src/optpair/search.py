@@ -71,16 +71,19 @@ class Result:
 
 
 class End:
-    """What ends a search before all evaluations are made."""
+    """What ends a search, in a context, before all evaluations are made."""
 
-    def __init__(self, stop: Stop | None, seconds: float | None) -> None:
+    def __init__(
+        self, stop: Stop | None, seconds: float | None, context: Mapping[str, Any] | None
+    ) -> None:
+        self.context = context
         self.stop = None if stop is None else check_stop(stop)
         self.seconds = math.inf if seconds is None else check_seconds(seconds)
         self._begin = time.monotonic()
 
     def won(self, optimizer: Optimizer) -> str:
         """That hardly anything is left to be won, or nothing."""
-        if self.stop is None or not optimizer.done(self.stop):
+        if self.stop is None or not optimizer.done(self.stop, context=self.context):
             return ""
         return f"the search was over: {self.stop}"
 
@@ -103,6 +106,7 @@ def minimize(
     catch: Catch = (),
     stop: Stop | None = None,
     seconds: float | None = None,
+    context: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Result:
     """Minimise a noisy objective over a space in a given number of evaluations.
@@ -122,6 +126,7 @@ def minimize(
     catch: exceptions of the objective that mean a failed trial; others stop the search.
     stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
     seconds: no trial begins later than so many seconds after the call; the first always does.
+    context: a value for each `Context` of the space, that of all trials and of the answer.
     options: passed to `Optimizer` (outcomes, noise, acquisition, hyperparameters, settings);
         `noise=0` where the objective is exact. With `outcomes`, each objective has its own
         direction, and it does not matter which of `minimize` and `maximize` is called.
@@ -138,7 +143,7 @@ def minimize(
     """
     return _search(
         "minimize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,
-        End(stop, seconds), options,
+        End(stop, seconds, context), options,
     )  # fmt: skip
 
 
@@ -154,12 +159,13 @@ def maximize(
     catch: Catch = (),
     stop: Stop | None = None,
     seconds: float | None = None,
+    context: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Result:
     """Maximise a noisy objective; see `minimize`."""
     return _search(
         "maximize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,
-        End(stop, seconds), options,
+        End(stop, seconds, context), options,
     )  # fmt: skip
 
 
@@ -180,7 +186,7 @@ def _search(
     _check_evaluations(evaluations)
     callbacks, catch = _check_callbacks(callbacks), _check_catch(catch)
     with nullcontext() if checkpoint is None else files.claim(checkpoint):
-        optimizer = _start(direction, space, seed, checkpoint, options)
+        optimizer = _start(direction, space, seed, checkpoint, end.context, options)
         return _run(optimizer, objective, evaluations, callbacks, progress, checkpoint, catch, end)
 
 
@@ -198,14 +204,14 @@ def _run(
         with _bar(progress, evaluations, _done(optimizer)) as advance:
             why, last = end.won(optimizer), None
             while _done(optimizer) < evaluations and not why:
-                trial, caught = _evaluate(optimizer, objective, catch)
+                trial, caught = _evaluate(optimizer, objective, catch, end.context)
                 last = caught or last
                 if checkpoint is not None:
                     optimizer.save(checkpoint)
                 advance(optimizer)
                 ended = _call(callbacks, optimizer, trial)
                 why = "a callback ended the search" if ended else end.reason(optimizer)
-        return _result(optimizer, why, last)
+        return _result(optimizer, why, last, end.context)
     except BaseException as error:
         with suppress(AttributeError):  # an exception may refuse it
             error.optimizer = optimizer  # type: ignore[attr-defined]
@@ -269,14 +275,16 @@ def _call(callbacks: list[Callback], optimizer: Optimizer, trial: Trial) -> bool
     return False
 
 
-def _result(optimizer: Optimizer, why: str, last: Exception | None) -> Result:
+def _result(
+    optimizer: Optimizer, why: str, last: Exception | None, context: Mapping[str, Any] | None
+) -> Result:
     done = _done(optimizer)
     if all(trial.state != "told" for trial in optimizer.trials):
         raise RuntimeError(
             f"all {done} evaluations failed, so there is nothing to recommend; the trials are in "
             "this exception's `optimizer`"
         ) from last
-    best = optimizer.recommend()
+    best = optimizer.recommend(context=context)
     made = "1 evaluation was" if done == 1 else f"{done} evaluations were"
     message = f"{made} made" + (f", then {why}" if why else "")
     if isinstance(best, Front):
@@ -294,11 +302,13 @@ def _start(
     space: Space,
     seed: int | None,
     checkpoint: str | Path | None,
+    context: Mapping[str, Any] | None,
     options: Mapping[str, Any],
 ) -> Optimizer:
     """A new optimiser, or the one that the checkpoint holds."""
     single = options.get("outcomes") is None
     fresh = Optimizer(space, direction=direction if single else None, seed=seed, **options)
+    fresh.space.check_context(context)
     if checkpoint is None:
         return fresh
     if not Path(checkpoint).exists():
@@ -343,10 +353,10 @@ def _same_outcomes(saved: Optimizer, fresh: Optimizer, checkpoint: str | Path) -
 
 
 def _evaluate(
-    optimizer: Optimizer, objective: Objective, catch: Catch
+    optimizer: Optimizer, objective: Objective, catch: Catch, context: Mapping[str, Any] | None
 ) -> tuple[Trial, Exception | None]:
     """One trial, and what was caught; a trial that ends in any other exception is cancelled."""
-    trial = optimizer.ask()
+    trial = optimizer.ask(context=context)
     caught, found, returned = None, {}, None
     try:
         try:

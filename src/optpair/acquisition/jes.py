@@ -162,7 +162,8 @@ def build_peak(context: Context) -> JES | JointJES:
     """JES with flat optima from what the engine has at hand."""
     optima, wanted = context.need_optima("Joint Entropy Search"), context.wanted
     if wanted.goal != "best":
-        return joint_jes(context.model, optima, wanted, context.cube, peak=True)
+        flat = context.flat(optima.star)
+        return joint_jes(context.model, optima, wanted, context.cube, peak=True, where=flat)
     return _peak(context.posterior, optima, context.cube, context.flat(optima.star))
 
 

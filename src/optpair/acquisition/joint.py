@@ -203,20 +203,25 @@ def forbidden(optima: Optima, wanted: Wanted) -> Forbidden:
 
 
 def joint_jes(
-    model: tuple[Posterior, ...], optima: Optima, wanted: Wanted, cube: Cube, *, peak: bool
+    model: tuple[Posterior, ...],
+    optima: Optima,
+    wanted: Wanted,
+    cube: Cube,
+    *,
+    peak: bool,
+    where: Bool[np.ndarray, "M P D"] | None = None,
 ) -> JointJES:
-    """JES of several outcomes; `peak` also knows slopes of zero."""
+    """JES of several outcomes; `peak` also knows slopes of zero, in the interior or `where`."""
+    level = interior(optima.star, cube.continuous) if where is None else where
     active = near_limits(model, optima, wanted)
     outcomes = []
     for o, posterior in enumerate(model):
         if o in wanted.objectives:
             flat = peak and len(wanted.objectives) == 1
-            free = optima.mask & ~active.any(-1)
-            outcomes.append(_conditioned(posterior, optima, o, optima.mask, free, cube, flat))
+            free = level & (optima.mask & ~active.any(-1))[:, :, :1] if flat else None
+            outcomes.append(_conditioned(posterior, optima, o, optima.mask, cube, free))
         else:
-            outcomes.append(
-                _conditioned(posterior, optima, o, active[..., o], optima.mask, cube, False)
-            )
+            outcomes.append(_conditioned(posterior, optima, o, active[..., o], cube, None))
     front = len(wanted.objectives) > 1
     return JointJES(tuple(outcomes), forbidden(optima, wanted), optima.weights, bounded=front)
 
@@ -236,20 +241,19 @@ def _conditioned(
     optima: Optima,
     o: int,
     known: Bool[np.ndarray, "M P R"],
-    free: Bool[np.ndarray, "M P R"],
     cube: Cube,
-    flat: bool,
+    flat: Bool[np.ndarray, "M P D"] | None,
 ) -> Conditioned | Posterior:
     """An outcome that knows its values at some points of each optimum, and slopes of zero."""
     if not known.any():
         return posterior
     R = optima.x.shape[2]
-    if not flat:
+    if flat is None:
         functionals = Functionals(tuple((0, optima.x[:, :, r]) for r in range(R)))
         softness = np.full(R, DELTA)
         return condition_on(posterior, functionals, optima.f[..., o], known, softness)
     along = tuple(np.flatnonzero(cube.continuous).tolist())
-    level = interior(optima.star, cube.continuous)[..., list(along)] & free
+    level = flat[..., list(along)]
     functionals = Functionals(((1, optima.star),), along)
     wanted = np.concatenate([optima.f[:, :, 0, o][..., None], np.zeros(level.shape)], -1)
     softness = np.array([DELTA] + [FLAT] * len(along))

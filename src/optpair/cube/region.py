@@ -9,7 +9,7 @@ nothing between them: they are listed, and nothing is climbed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -55,6 +55,22 @@ class Region:
     def whole(cls, cube: Cube) -> Region:
         """The whole cube."""
         return cls(cube, np.zeros(cube.dimensions), np.ones(cube.dimensions))
+
+    def fixed(self, values: Mapping[int, float]) -> Region:
+        """The part of it in which some columns hold given values."""
+        low, high = self.low.copy(), self.high.copy()
+        columns = list(values)
+        low[columns] = high[columns] = list(values.values())
+        return replace(self, low=low, high=high)
+
+    def matches(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
+        """Which points hold the values of all fixed columns, legal or not."""
+        return np.all((np.abs(X - self.low) <= CLOSE) | ~self.held, axis=1)
+
+    @property
+    def held(self) -> Bool[np.ndarray, " D"]:
+        """The columns that are fixed."""
+        return self.low == self.high
 
     @property
     def open(self) -> Bool[np.ndarray, " D"]:
@@ -245,7 +261,7 @@ class Region:
     ) -> Num[np.ndarray, "n D"]:
         """Legal points near others; where there are none, those of `start`, which are legal."""
         if self.is_box:
-            return self.cube.snap(X)
+            return self.clip(self.cube.snap(X))
         if self.table is not None:
             return self.table[self._tree.query(X)[1]]
         found = self._settled(X.astype(np.float64), start)
@@ -344,13 +360,16 @@ class Region:
         return flat.reshape(near.shape)
 
     def loose(self, X: Points) -> Bool[np.ndarray, "*points D"]:
-        """The columns that no linear limit holds: where the slope of an optimum is zero."""
-        found = np.ones(X.shape, dtype=bool)
+        """The columns that nothing holds: neither fixed nor at a linear limit.
+
+        There, in its interior, the slope of an optimum is zero.
+        """
+        found = np.broadcast_to(~self.held, X.shape)
         if self.rows is None:
             return found
         slack = self.rows.b - X @ self.rows.A.T
         tight = self.rows.equal | (slack <= CLOSE_SINGLE)
-        return ~np.any(tight[..., :, None] & (self.rows.A != 0.0), axis=-2)
+        return np.asarray(found & ~np.any(tight[..., :, None] & (self.rows.A != 0.0), axis=-2))
 
     def hold(
         self,

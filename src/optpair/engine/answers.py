@@ -179,9 +179,11 @@ class Answers:
     def best_trial(self) -> int:
         """The told trial with the best value, perhaps the luckiest, that nobody doubts.
 
-        Under constraints the best of those that meet them or, where none does, come closest.
+        Under constraints the best of those that meet them or, where none does, come closest. Where
+        a context is given, the best of those in it, if there are any.
         """
-        best = self._best_of(np.ones(len(self.data.points), dtype=bool))
+        there = self.engine.region.matches(self.data.points)
+        best = self._best_of(there if there.any() else ~there)
         assert best is not None
         return best
 

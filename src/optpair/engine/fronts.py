@@ -138,6 +138,7 @@ class Fronts:
         """The told trials that meet all limits, and that no other of them is better than."""
         scaled = self._told()
         whole = ~np.isnan(scaled[:, self.columns]).any(1)
+        whole &= self.engine.region.matches(self.data.points)
         met = np.flatnonzero(whole & (unwanted(self.model.wanted, scaled) == 0))
         return met[non_dominated(scaled[met][:, self.columns])]
 
@@ -172,7 +173,8 @@ class Fronts:
         starts = points[np.argmax(scores, 1)]
         landscape = under_constraints(worth, model, wider=True)
         up = climb(landscape, starts, engine.region, engine.steps, enough=PRECISE)
-        return np.concatenate([self.data.X, points[best], up.x])
+        told = self.data.X[engine.region.matches(self.data.X)]
+        return np.concatenate([told, points[best], up.x])
 
     def _chosen(self, X: Float[np.ndarray, "N D"], most: int) -> Float[np.ndarray, "R D"]:
         """The front among some points, thinned; where none is feasible, the likeliest point."""

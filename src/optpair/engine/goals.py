@@ -67,9 +67,9 @@ def best_data(
     Those of highest mean; with several objectives the best for each and the best in the middle, in
     turn. Under constraints those come first that are likely feasible.
     """
-    if len(posteriors) == 1:
+    if len(posteriors) == 1 and not region.held.any():
         return region.made_legal(posteriors[0].best_data(ANCHORS))
-    X = data.X
+    X = region.made_legal(data.X) if region.held.any() else data.X
     means = np.stack([mean_at(posteriors[column], X) for column in wanted.objectives])
     ranks = [*means, means.min(0)] if len(means) > 1 else [*means]
     if wanted.constraints:

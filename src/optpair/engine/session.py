@@ -38,10 +38,17 @@ Way = Literal["marginal", "map"]
 """How hyperparameters are found, by name."""
 
 
+Columns = Mapping[int, float]
+"""What some columns of the cube hold."""
+
+NOTHING: Columns = {}
+
+
 class Look(NamedTuple):
     """Whether a search was over when somebody looked, and what there was to be seen."""
 
     stop: Stop
+    fixed: Columns
     data: Data
     over: bool
 
@@ -77,22 +84,36 @@ class Session:
         self.info = Info()
         self._shared = Shared()
         self._look: Look | None = None
+        self._at: tuple[Columns, Engine] = ({}, self.engine)
+
+    def engine_at(self, fixed: Columns) -> Engine:
+        """The engine where some columns hold given values, those of a context."""
+        known, engine = self._at
+        if fixed != known:
+            region = self.engine.region.fixed(fixed)
+            region.check()
+            engine = replace(self.engine, legal=region)
+            self._at = (fixed, engine)
+        return engine
 
     def stream(self, purpose: int, count: int) -> Stream:
         """Random numbers for the count-th use of a purpose: DESIGN, SUGGEST or ANSWER."""
         return Stream.of(self.seed).child(purpose, count)
 
     @engine_work
-    def suggest(self, data: Data, number: int, *, share: bool = False) -> Float[np.ndarray, " D"]:
+    def suggest(
+        self, data: Data, number: int, *, share: bool = False, fixed: Columns = NOTHING
+    ) -> Float[np.ndarray, " D"]:
         """The point of suggestion `number`; what was learnt on the way is remembered.
 
         With `share` it is one of a plate together with the suggestion before it, where nothing but
-        pending points has come since.
+        pending points has come since. `fixed` are the columns of a context.
         """
+        engine = self.engine_at(fixed)
         stream, design = self.stream(SUGGEST, number), self.stream(DESIGN, 0)
         shared, self._shared = self._shared, Shared()  # an ask that breaks off leaves none behind
         shared = replace(shared, info=Info()) if share and shared.serves(data) else Shared()
-        x, memory, info = self.engine.suggest(stream, self.memory, data, number, design, shared)
+        x, memory, info = engine.suggest(stream, self.memory, data, number, design, shared)
         self._remember(memory, info)
         if share:
             self._shared = shared
@@ -105,23 +126,24 @@ class Session:
         self.memory, self.info = memory, info
 
     @engine_work
-    def plate(self, data: Data, number: int, count: int) -> Float[np.ndarray, "k D"]:
+    def plate(
+        self, data: Data, number: int, count: int, *, fixed: Columns = NOTHING
+    ) -> Float[np.ndarray, "k D"]:
         """Points that are good together, of `count` suggestions from `number` on.
 
         The model, the paths and their optima are made once; each point is pending for those after
         it. Where values are exact and no other legal point is left, there are fewer, at least one;
         likewise where each row of a table is tried once.
         """
-        design, shared, memory = self.stream(DESIGN, 0), Shared(), self.memory
+        engine, design, shared = self.engine_at(fixed), self.stream(DESIGN, 0), Shared()
+        memory = self.memory
         exact = data.exact or all(o.noise_var == 0 for o in self.problem.outcomes.values())
         exact &= isinstance(self.engine.acquisition, Entry)  # controls repeat what they like
         points: list[Float[np.ndarray, " D"]] = []
         for i in range(number, number + count):
-            if points and self.engine.spent(data):
+            if points and engine.spent(data):
                 break
-            x, memory, _ = self.engine.suggest(
-                self.stream(SUGGEST, i), memory, data, i, design, shared
-            )
+            x, memory, _ = engine.suggest(self.stream(SUGGEST, i), memory, data, i, design, shared)
             if points and exact and among(x, data.settled, REPEATED):
                 break
             points.append(x)
@@ -130,14 +152,15 @@ class Session:
         return np.array(points)
 
     @engine_work
-    def answers(self, data: Data) -> Answers:
+    def answers(self, data: Data, *, fixed: Columns = NOTHING) -> Answers:
         """The model of an answer: hyperparameters are averaged over more sets than in an ask."""
-        stream, data = self.stream(ANSWER, data.told), self.engine.judge(data, Info())
-        memory = self.engine.update(stream.child(HYPER), self.memory, data, Info())
-        model = self.engine.condition(memory, data, Info(), wider=stream.child(WIDER))
-        return Answers(self.engine, stream, memory, model, data)
+        engine = self.engine_at(fixed)
+        stream, data = self.stream(ANSWER, data.told), engine.judge(data, Info())
+        memory = engine.update(stream.child(HYPER), self.memory, data, Info())
+        model = engine.condition(memory, data, Info(), wider=stream.child(WIDER))
+        return Answers(engine, stream, memory, model, data)
 
-    def done(self, data: Data, stop: Stop) -> bool:
+    def done(self, data: Data, stop: Stop, *, fixed: Columns = NOTHING) -> bool:
         """Whether a search is over; see `Stop`.
 
         Looking costs more than an ask, and is spared while the optima that the last ask has sampled
@@ -149,14 +172,14 @@ class Session:
         last, gaps = self._look, self.info.gaps
         if data.told <= self.engine.initial:
             return False
-        if last is not None and last.stop == stop:
+        if last is not None and (last.stop, last.fixed) == (stop, fixed):
             if ended_alike(last.data, data):
                 return last.over
             near = gaps is not None and np.mean(gaps <= stop.gap) >= stop.chance / 2
             later = (SPARSE if gaps is None else RARE) * last.data.told
             if last.data.told < data.told < later and not near:
                 return False
-        look = Look(stop, data, self.answers(data).over(stop))
+        look = Look(stop, fixed, data, self.answers(data, fixed=fixed).over(stop))
         self._look = look
         return look.over
 

@@ -414,7 +414,7 @@ class Engine:
         if not constrained:
             return x
         likely = points[np.argsort(-values, kind="stable")[:LIKELY]]
-        few = np.concatenate([x[None], data.X, likely])
+        few = np.concatenate([x[None], data.X[region.matches(data.X)], likely])
         chance = Feasibility.of(model, wider=wider).chance(few)
         return few[int(np.argmax(rank(function.values(few), chance)))]
 

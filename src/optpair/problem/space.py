@@ -16,6 +16,7 @@ from optpair.problem.linear import Rows, check_region
 from optpair.problem.parameters import (
     KINDS,
     Categorical,
+    Context,
     Float,
     Int,
     Ordinal,
@@ -28,7 +29,7 @@ from optpair.problem.rounding import Rounding
 from optpair.problem.shelf import Shelf, read_rows
 from optpair.shapes import Float as Reals
 
-__all__ = ["Categorical", "Float", "Int", "Ordinal", "Parameter", "Space"]
+__all__ = ["Categorical", "Context", "Float", "Int", "Ordinal", "Parameter", "Space"]
 
 APART = 1e-5  # of the cube: rows of a shelf that are closer in every column are one to the model
 ON = 1e-9  # of the cube: values so close to a row's are that row's
@@ -38,7 +39,8 @@ class Space(Mapping[str, Parameter]):
     """The parameters to tune, by name, in a fixed order.
 
     Args:
-        parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name.
+        parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name, or a `Context` for
+            what is given with each trial.
         where: limits that hold in every point worth trying: texts that are linear in the
             parameters, like `"a + b + c == 1"` or `"low <= high"`, and a function of the
             parameters that returns True or False for the rest. A name that is no Python name is
@@ -69,6 +71,11 @@ class Space(Mapping[str, Parameter]):
                 raise TypeError(f"Space's entries must be {accepted}, not {name!r}: {p!r}")
         if not parameters:
             raise ValueError("Space needs at least one parameter, not {}: name what to tune")
+        if all(isinstance(p, Context) for p in parameters.values()):
+            raise ValueError(
+                f"Space has nothing to tune: {', '.join(map(repr, parameters))} are given, as each "
+                "is a Context; add a Float, Int, Ordinal or Categorical"
+            )
         self._parameters = dict(parameters)
         if isinstance(parameters, Space) and where == ():
             where = parameters.limits
@@ -157,6 +164,50 @@ class Space(Mapping[str, Parameter]):
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
         return tuple(self._parameters)
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The names of what is given with a trial, and not chosen."""
+        return tuple(name for name, p in self.items() if isinstance(p, Context))
+
+    def check_context(self, given: object) -> dict[str, Value]:
+        """A clean copy of a context: a legal value for each `Context`, or an error.
+
+        Raises:
+            ValueError: if a name is missing or unknown, or a value is not accepted.
+            TypeError: if it is no mapping, or a value has a wrong type.
+        """
+        names = self.contexts
+        if given is None and not names:
+            return {}
+        example = f"context={{{', '.join(f'{name!r}: …' for name in names)}}}"
+        if given is None:
+            raise ValueError(
+                f"context is missing: {', '.join(map(repr, names))} must be given, {example}"
+            )
+        if not isinstance(given, Mapping):
+            raise TypeError(f"context must be a dict like {example}, not {given!r:.80}")
+        if not names and given:
+            raise ValueError(
+                f"context is {dict(given)!r:.80}, but the space has no Context; leave it out"
+            )
+        for name in given:
+            if name not in names:
+                chosen = ", which is chosen and not given" if name in self else ""
+                raise ValueError(f"context has {name!r}{chosen}; give {example}")
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ValueError(f"context is missing {', '.join(map(repr, missing))}; give {example}")
+        return {name: _check(self[name], f"context {name!r}", given[name]) for name in names}
+
+    def columns_of(self, values: Mapping[str, Any]) -> dict[int, float]:
+        """What the columns of some parameters hold for legal values."""
+        found, start = dict[int, float](), 0
+        for name, p in self.items():
+            if name in values:
+                found |= dict(enumerate(_encode(p, name, values[name]), start))
+            start += width(p)
+        return found
 
     @cached_property
     def layout(self) -> Layout:

@@ -11,7 +11,7 @@ import numpy as np
 
 from optpair.found import Recommendation
 from optpair.front import Front
-from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
+from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Parameter, Space
 from optpair.trials.trial import Trial
 
 Choices = Parameter | Sequence[Any]
@@ -32,6 +32,11 @@ class NumberedSpace:
         self._lists: dict[str, list[Any]] = {}
         tuned: dict[str, Any] = {}
         for name, p in given.items():
+            if isinstance(p, Context):
+                raise ValueError(
+                    f"{name!r} is a Context, but a search chooses all that an estimator is given; "
+                    "make it a Float or Categorical, or ask and tell: Optimizer.ask(context=…)"
+                )
             found = _read(name, p)
             if not isinstance(found, list):
                 tuned[name] = found

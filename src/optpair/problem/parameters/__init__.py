@@ -7,16 +7,20 @@ from typing import Any
 
 from optpair.problem.parameters.base import Value
 from optpair.problem.parameters.categories import Categorical
+from optpair.problem.parameters.contexts import Context, ContextChoices, ContextRange
 from optpair.problem.parameters.floats import Float
 from optpair.problem.parameters.ints import Int
 from optpair.problem.parameters.ordinals import Ordinal
 
 Parameter = Float | Int | Ordinal | Categorical
-KINDS = {kind.__name__: kind for kind in (Float, Int, Ordinal, Categorical)}
+KINDS = {
+    kind.__name__: kind for kind in (Float, Int, Ordinal, Categorical, ContextChoices, ContextRange)
+}
 
 __all__ = [
     "KINDS",
     "Categorical",
+    "Context",
     "Float",
     "Int",
     "Ordinal",

@@ -1,0 +1,68 @@
+"""Contexts: what is given with every trial, and never chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from optpair.problem.parameters.base import Value
+from optpair.problem.parameters.categories import Categorical
+from optpair.problem.parameters.floats import Float
+
+
+class Context:
+    """A parameter that is given with every trial and never chosen: a site, a batch, the weather.
+
+    The model learns across contexts; a suggestion, and an answer, is for the one that is given:
+    `ask(context={"site": "A"})`, `recommend(context={"site": "B"})`. Also for one that no trial was
+    in yet.
+
+    Args:
+        choices: a list of what it may be, as for `Categorical`; or
+        low: the lowest value of a number, as for `Float`,
+        high: and the highest;
+        log: whether the number's scale is logarithmic.
+
+    Examples:
+        >>> Context(["A", "B"])
+        Context(['A', 'B'])
+        >>> Context(-10, 40)
+        Context(-10.0, 40.0)
+    """
+
+    @overload
+    def __new__(cls, choices: Sequence[Value]) -> ContextChoices: ...
+
+    @overload
+    def __new__(cls, low: float, high: float, *, log: bool = False) -> ContextRange: ...
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """One of choices, or one of numbers."""
+        if cls is not Context:
+            return super().__new__(cls)
+        more = [name for name in options if name not in ("choices", "low", "high", "log")]
+        if more or not (args or options):
+            given = f"not {more[0]}" if more else "not nothing"
+            raise TypeError(
+                f"Context takes choices, like ['A', 'B'], or low, high and log, {given}"
+            )
+        numbers = len(args) > 1 or {"low", "high"} & set(options)
+        return super().__new__(ContextRange if numbers else ContextChoices)
+
+
+@dataclass(frozen=True, repr=False)
+class ContextChoices(Context, Categorical):
+    """A context that is one of some choices."""
+
+    def __repr__(self) -> str:
+        return f"Context({list(self.choices)!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class ContextRange(Context, Float):
+    """A context that is a number."""
+
+    def __repr__(self) -> str:
+        log = ", log=True" if self.log else ""
+        return f"Context({self.low!r}, {self.high!r}{log})"
