@@ -196,7 +196,7 @@ def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
         "| [`gp`](#gp) | GP 2-D: 2 (of 1000); GP 4-D, GP 6-D: 0 (of 1000); GP 12-D: 0 (of 250)"
     )
     assert f"{contents} | 6 | 4 agree, 2 disagree |" in text
-    assert f"**Why.** {prose.WHY['gp']}" in text
+    assert page.starred(f"**Why.** {prose.WHY['gp']}") in text
     assert "All tasks together" not in text  # there is one
     assert text.count("**Not run yet.**") == len(experiments.ON_PAGE) - 1 + 1  # and runtime
     assert "| [`mlp`](#mlp) | not run yet | 0 |  |" in text
@@ -204,6 +204,10 @@ def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
     assert "| [`approximation`](#approximation) | | | 2 agree, 1 disagree |" in text
     for name in (*(e.name for e in experiments.ON_PAGE), "runtime", "approximation"):
         assert f"\n## `{name}`\n" in text
+
+
+def test_stars_that_are_not_emphasis_are_kept() -> None:
+    assert page.starred("f* and x*, **not** `f*`, p(x*)") == r"f\* and x\*, **not** `f*`, p(x\*)"
 
 
 def test_tasks_are_summed_up_where_there_are_two(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,14 @@ def write(out: Path, results: Path) -> None:
     parts += [_section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()]
     parts += rest.values()
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("\n".join(filter(None, parts)), encoding="utf-8")
+    out.write_text(starred("\n".join(filter(None, parts))), encoding="utf-8")
+
+
+def starred(text: str) -> str:
+    """Markdown that keeps the stars of x* and f*; code is left as it is."""
+    pieces = text.split("`")
+    pieces[::2] = [re.sub(r"(?<=\b[fx])\*", r"\\*", piece) for piece in pieces[::2]]
+    return "`".join(pieces)
 
 
 def _contents(every: Mapping[str, list[Row]], rest: Mapping[str, str]) -> str:
