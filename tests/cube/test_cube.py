@@ -173,6 +173,14 @@ def test_neighbours_are_legal_and_one_move_away(space: Space) -> None:
         np.testing.assert_array_equal(moved[:, k, parameter], ~at_end)
 
 
+@pytest.mark.parametrize("some", [slice(None), slice(1, None, 3), slice(4, None, 9)])
+def test_some_neighbours_are_those_of_all(some: slice) -> None:
+    X = CUBE.spread(np.random.default_rng(4).uniform(size=(7, CUBE.parameters)))
+    every = neighbours(CUBE, X)
+    assert every.shape[1] == CUBE.discrete_moves
+    np.testing.assert_array_equal(CUBE.neighbours(X, some), every[:, some])
+
+
 def test_neighbours_by_hand() -> None:
     params = {"x": 0.5, "n": 3, "act": "b", "lr": 0.1, "w": 12, "flag": 1, "s": 0.0}
     near = neighbours(CUBE, np.tile(SMALL.encode(params), (512, 1)))[0]

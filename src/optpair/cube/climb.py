@@ -244,11 +244,7 @@ def _moved(
     found = np.empty_like(x)
     for i in range(0, len(x), ROWS // NEIGHBOURS):
         rows = np.arange(i, min(i + ROWS // NEIGHBOURS, len(x)))
-        near = region.neighbours(up[rows])
-        if near.shape[1] > NEIGHBOURS:
-            every = -(-near.shape[1] // NEIGHBOURS)
-            near = near[:, turn % every :: every]
-        near = near.astype(x.dtype)
+        near = region.neighbours(up[rows], NEIGHBOURS, turn).astype(x.dtype)
         moves = np.concatenate([up[rows, None], x[rows, None], near], axis=1)
         r, K, D = moves.shape
         values = landscape.values(moves.reshape(r * K, D), np.repeat(rows, K)).reshape(r, K)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.problem.layout import HOT, Layout
-from optpair.shapes import Bool, Float, Num
+from optpair.shapes import Bool, Float, Int, Num
 
 Points = Num[np.ndarray, "*points D"]
 CLOSE = 1e-9  # two points of the cube that are the same
@@ -88,27 +88,38 @@ class Cube:
             _choose(X, start, stop, np.asarray(np.minimum(share.astype(int), stop - start - 1)))
         return X
 
-    def neighbours(self, X: Points) -> Num[np.ndarray, "*points K D"]:
-        """All legal points one discrete move away from a legal point.
+    @property
+    def discrete_moves(self) -> int:
+        """K = 2·len(stepped) + Σ (k − 1), the number of `neighbours` of a point."""
+        layout = self.layout
+        return 2 * len(layout.stepped) + sum(stop - start - 1 for start, stop in layout.groups)
+
+    def neighbours(
+        self, X: Points, some: slice = slice(None)
+    ) -> Num[np.ndarray, "*points moves D"]:
+        """Legal points one discrete move away from a legal point: all K of them, or some.
 
         Each stepped column goes one level up and one down (at an end it stays), each group to
-        each of its other categories: K = 2·len(stepped) + Σ (k − 1).
+        each of its other categories.
         """
         layout = self.layout
-        here = X[..., None, :]
+        here, wanted = X[..., None, :], np.arange(self.discrete_moves)[some]
         current, last = self._level(X), self._stepped(X)[1]
         moves = [np.zeros((*X.shape[:-1], 0, self.dimensions), X.dtype)]
-        own = np.array(layout.stepped, dtype=int)[:, None] == np.arange(self.dimensions)
+        columns, begin = np.array(layout.stepped, dtype=int), 0
         for level in (np.minimum(current + 1.0, last), np.maximum(current - 1.0, 0.0)):
+            own = columns[_within(wanted, begin, len(columns)), None] == np.arange(self.dimensions)
             moved = self._with_levels(X, level)[..., None, :]
             moves.append(np.where(own, moved, here))
+            begin += len(columns)
         for start, stop in layout.groups:
             k = stop - start
+            others = _within(wanted, begin, k - 1)
             chosen = np.argmax(X[..., start:stop], axis=-1)
-            others = (chosen[..., None] + np.arange(1, k)) % k
-            copies = np.repeat(here, k - 1, axis=-2)
-            _choose(copies, start, stop, others)
+            copies = np.repeat(here, len(others), axis=-2)
+            _choose(copies, start, stop, (chosen[..., None] + 1 + others) % k)
             moves.append(copies)
+            begin += k - 1
         return np.concatenate(moves, axis=-2)
 
     def moves(self, rng: np.random.Generator, points: int) -> Moves:
@@ -171,6 +182,11 @@ class Cube:
                 u[..., place] = grid.at[level[..., place].astype(int)]
             X[..., np.array(self.layout.stepped, dtype=int)] = u
         return X
+
+
+def _within(wanted: Int[np.ndarray, " w"], begin: int, count: int) -> Int[np.ndarray, " o"]:
+    """Those of `count` numbers from `begin` on that are wanted, counted from there."""
+    return wanted[(wanted >= begin) & (wanted < begin + count)] - begin
 
 
 def _choose(X: np.ndarray, start: int, stop: int, category: np.ndarray) -> None:

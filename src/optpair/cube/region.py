@@ -341,16 +341,20 @@ class Region:
         moved[bad] = X[bad]
         return moved
 
-    def neighbours(self, X: Num[np.ndarray, "n D"]) -> Num[np.ndarray, "n K D"]:
+    def neighbours(
+        self, X: Num[np.ndarray, "n D"], most: int | None = None, turn: int = 0
+    ) -> Num[np.ndarray, "n K D"]:
         """Points one discrete move away: see `Cube.neighbours`; where a move leaves, no move.
 
         Columns that share a limit are moved in pairs as well, so that one makes up for the other.
+        Of more than `most` moves some are made at each turn, others at the next.
         """
-        near = self.cube.neighbours(X)
         if self.is_box:
-            return self.clip(near)
+            return self.clip(self.cube.neighbours(X, _turn(self.cube.discrete_moves, most, turn)))
+        near = self.cube.neighbours(X)
         if self.rows is not None:
             near = np.concatenate([near, self._levels.exchanged(X)], axis=1)
+        near = near[:, _turn(near.shape[1], most, turn)]
         flat = self.clip(near.reshape(-1, X.shape[1]).astype(np.float64))
         here = np.repeat(X, near.shape[1], axis=0)
         if self.rows is not None:
@@ -413,6 +417,12 @@ class Region:
     def _slack(self, x: Num[np.ndarray, "r D"]) -> Float[np.ndarray, "r k"]:
         inner = self._inner
         return np.asarray(inner.b - x[:, self.coupled].astype(np.float64) @ inner.A.T)
+
+
+def _turn(moves: int, most: int | None, turn: int) -> slice:
+    """The moves that are made at a turn, at most so many."""
+    every = 1 if most is None else max(-(-moves // most), 1)
+    return slice(turn % every, None, every)
 
 
 def _closest(X: Num[np.ndarray, "n D"], pool: Float[np.ndarray, "P D"]) -> Float[np.ndarray, "n D"]:
