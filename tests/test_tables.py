@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpair import Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
+from optpair import Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space, Stop
 from optpair.cube.region import Region
 from optpair.engine import goals
 from shell_cases import TINY
@@ -199,7 +199,7 @@ def test_notes_and_reasons_are_on_the_page(tmp_path: Path) -> None:
 
 
 def test_a_day_in_the_lab(tmp_path: Path) -> None:
-    """Last year's file, experiments asked for and run a little differently, a correction."""
+    """Last year's file, experiments run a little differently, a correction, a plate, a stop."""
     space = Space(
         {
             "catalyst": Float(0.1, 10, log=True, digits=2),
@@ -246,8 +246,15 @@ def test_a_day_in_the_lab(tmp_path: Path) -> None:
     assert (len(back.trials), back.known, back.skipped) == (1, 21, 0)
     assert opt.trials[-1].value == 50.5
     opt.revise(plate[2].id, 55.0, notes={"remark": "a typing error"})
+    eight = opt.ask(8)
+    assert len({tuple(trial.params.values()) for trial in eight}) == 8
+    for trial in eight:  # each is run twice
+        opt.tell(trial, {"value": [percent(trial.params) + rng.normal() for _ in range(2)]})
+    assert {len(trial.outcomes["value"].values) for trial in opt.trials[-8:]} == {2}
     best = opt.recommend()
     assert space.fits(best.params)
     assert abs(best.params["temperature"] - 55) <= 20
+    assert opt.done(Stop(gap=100.0))  # of a yield there is no more
+    assert not opt.done(Stop(gap=1e-9, chance=0.99))
     opt.save(tmp_path / "lab.json")
     assert Optimizer.load(tmp_path / "lab.json").ask() == opt.ask()
