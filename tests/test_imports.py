@@ -51,6 +51,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "defaults",
         "layout",
         "parameters",
+        "conditions",
         "outcomes",
         "limits",
         "linear",

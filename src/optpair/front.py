@@ -130,12 +130,13 @@ class Front:
         return len(self.points)
 
     def __str__(self) -> str:
-        names, params = self.problem.names, list(self.points[0].params)
+        names, all_params = self.problem.names, [name for p in self.points for name in p.params]
+        params = list(dict.fromkeys(all_params))
         head = [*(_titled(name, self.problem) for name in names), *params]
         rows = [
             [
                 *(_cell(point.outcomes[name]) for name in names),
-                *(shown(point.params[name]) for name in params),
+                *(shown(point.params[name]) if name in point.params else "" for name in params),
             ]
             for point in self.points
         ]

@@ -309,7 +309,7 @@ def test_bad_spaces_are_refused(
 def test_numpy_scalars_become_plain() -> None:
     assert repr(I(np.int64(1), np.int8(5))) == repr(Int(1, 5))
     assert repr(F(np.float64(1), np.int8(5))) == repr(Float(1, 5))
-    assert repr(C(np.arange(2))) == "Categorical(choices=(0, 1))"
+    assert repr(C(np.arange(2))) == "Categorical(choices=(0, 1), when=None)"
     choices = C([np.bool_(True), np.str_("a"), np.float64(2)]).choices
     assert [type(choice) for choice in choices] == [bool, str, float]
 

@@ -65,7 +65,7 @@ class Context:
 
     def flat(self, x: Float[np.ndarray, "M P D"]) -> Bool[np.ndarray, "M P D"]:
         """The coordinates of optima in which the slope is zero."""
-        flat = interior(x, self.cube.continuous)
+        flat = interior(x, self.cube)
         return flat if self.region is None else flat & self.region.loose(x)
 
     @property
@@ -227,8 +227,6 @@ def check_sets(posterior: Posterior, values: np.ndarray) -> None:
         )
 
 
-def interior(
-    x: Float[np.ndarray, "M P D"], continuous: Bool[np.ndarray, " D"]
-) -> Bool[np.ndarray, "M P D"]:
-    """The coordinates of optima in which the slope is zero: continuous, and not on a face."""
-    return continuous & (x > FACE) & (x < 1 - FACE)
+def interior(x: Float[np.ndarray, "M P D"], cube: Cube) -> Bool[np.ndarray, "M P D"]:
+    """Where the slope of optima is zero: in active, continuous columns, and not on a face."""
+    return cube.continuous & cube.awake(x) & (x > FACE) & (x < 1 - FACE)

@@ -260,7 +260,7 @@ def jes_peak(
         return joint_jes(*several, whole, peak=True)
     check_sets(model, optima.f)
     cube = Cube.box(model.dimensions) if cube is None else cube
-    return _peak(model, optima, cube, interior(optima.star, cube.continuous))
+    return _peak(model, optima, cube, interior(optima.star, cube))
 
 
 def _several(

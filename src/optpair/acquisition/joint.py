@@ -212,7 +212,7 @@ def joint_jes(
     where: Bool[np.ndarray, "M P D"] | None = None,
 ) -> JointJES:
     """JES of several outcomes; `peak` also knows slopes of zero, in the interior or `where`."""
-    level = interior(optima.star, cube.continuous) if where is None else where
+    level = interior(optima.star, cube) if where is None else where
     active = near_limits(model, optima, wanted)
     outcomes = []
     for o, posterior in enumerate(model):

@@ -267,4 +267,4 @@ def pes(posterior: Posterior, optima: Optima, *, cube: Cube | None = None) -> PE
     """
     check_sets(posterior, optima.x)
     cube = Cube.box(posterior.dimensions) if cube is None else cube
-    return _of(posterior, optima, interior(optima.star, cube.continuous))
+    return _of(posterior, optima, interior(optima.star, cube))

@@ -99,7 +99,7 @@ def ascend(
     """
     columns, rows = np.flatnonzero(free & region.open), np.arange(len(X))
     r, C = len(X), len(columns)
-    value, slope = landscape.slopes(X, rows)
+    value, slope = _slopes(landscape, X, rows, region)
     if known is None or known.inverse.shape[-1] != C:
         eye = np.broadcast_to(np.eye(C, dtype=X.dtype), (r, C, C))
         known = Curvature(eye, np.ones(r, dtype=bool))
@@ -130,6 +130,16 @@ def ascend(
         _step(landscape, at, region, columns, direction, held)
     _note(at, end)
     return end
+
+
+def _slopes(
+    landscape: Landscape, X: Num[np.ndarray, "r D"], rows: Rows, region: Region
+) -> tuple[Num[np.ndarray, " r"], Num[np.ndarray, "r D"]]:
+    """Values and slopes; along parameters that are inactive there is nowhere to go."""
+    value, slope = landscape.slopes(X, rows)
+    if region.cube.layout.conditions:
+        slope = np.where(region.cube.awake(X), slope, 0)
+    return value, slope
 
 
 def _note(at: _Climbs, end: Ended) -> None:
@@ -164,7 +174,7 @@ def _step(
     ratio = at.radius / np.where(length > 0, length, 1)
     ratio = np.where(at.fresh, ratio, np.minimum(ratio, 1))
     x = region.step(at.x, ratio[:, None] * direction, columns)
-    value, slope = landscape.slopes(x, at.rows)
+    value, slope = _slopes(landscape, x, at.rows, region)
     better = value > at.value
     if region.allowed is not None:
         better[better] = region.allows(x[better])
@@ -219,7 +229,8 @@ def climb(
     one-move discrete neighbour, takes the best, and ascends again in the continuous columns.
     """
     layout = region.cube.layout
-    up = ascend(landscape, X, region, layout.numeric, steps, enough=enough, rivals=rivals)
+    relaxed = layout.numeric & ~layout.deciding  # what decides which others are active stays
+    up = ascend(landscape, X, region, relaxed, steps, enough=enough, rivals=rivals)
     if layout.is_continuous or not region.open.any():
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
+from optpair.cube.lattice import lattice
 from optpair.problem.layout import HOT, Layout
 from optpair.shapes import Bool, Float, Int, Num
 
 Points = Num[np.ndarray, "*points D"]
 CLOSE = 1e-9  # two points of the cube that are the same
+CHOSEN = 0.75 * HOT  # one-hot columns of a category that is chosen are above
+FRESH = 8  # values that are tried of parameters that a discrete move makes active
 
 
 class Moves(NamedTuple):
@@ -57,7 +61,36 @@ class Cube:
         legal = self._with_levels(np.clip(X, 0.0, 1.0), self._level(X))
         for start, stop in self.layout.groups:
             _choose(legal, start, stop, np.argmax(X[..., start:stop], axis=-1))
-        return legal
+        return self.settled(legal)
+
+    def awake(self, X: Points) -> Bool[np.ndarray, "*points D"]:
+        """Which columns belong to parameters that are active there."""
+        layout = self.layout
+        active = np.ones((*X.shape[:-1], self.parameters), dtype=bool)
+        for child, parent, column, levels in layout.conditions:
+            if layout.numeric[column]:
+                met = np.isin(self._level(X)[..., layout.stepped.index(column)], levels)
+            else:
+                met = np.any(X[..., [column + level for level in levels]] > CHOSEN, axis=-1)
+            active[..., child] &= met & active[..., parent]
+        return active[..., np.array(layout.owner, dtype=int)]
+
+    def settled(self, X: Points) -> Points:
+        """The same points, with inactive parameters in the one place that is theirs."""
+        if not self.layout.conditions:
+            return X
+        return np.where(self.awake(X), X, self.layout.asleep.astype(X.dtype))
+
+    def woken(
+        self,
+        before: Num[np.ndarray, "*before D"],
+        after: Points,
+        fresh: Num[np.ndarray, "*fresh D"],
+    ) -> Points:
+        """Points after a move; parameters that were inactive before it have fresh values."""
+        if not self.layout.conditions:
+            return after
+        return self.settled(np.where(self.awake(before), after, fresh.astype(after.dtype)))
 
     def is_legal(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
         """Which rows stand for something that could be suggested; data may be anywhere."""
@@ -68,7 +101,11 @@ class Cube:
         return np.asarray(np.where(self.is_legal(X)[:, None], X, self.snap(X)))
 
     def spread(self, U: Num[np.ndarray, "*points d"]) -> Points:
-        """Legal points from uniform ones of [0,1]^d, one column per parameter.
+        """Legal points from uniform ones of [0,1]^d, one column per parameter."""
+        return self.settled(self._everywhere(U))
+
+    def _everywhere(self, U: Num[np.ndarray, "*points d"]) -> Points:
+        """The values of all parameters, active or not.
 
         Categories and linear levels are equally likely. A level on a log scale is as likely as
         its cell [v − ½, v + ½] is wide there, so that the end levels get a whole cell, where
@@ -100,7 +137,8 @@ class Cube:
         """Legal points one discrete move away from a legal point: all K of them, or some.
 
         Each stepped column goes one level up and one down (at an end it stays), each group to
-        each of its other categories.
+        each of its other categories. A move that decides on other parameters is made several
+        times, with other values of what becomes active.
         """
         layout = self.layout
         here, wanted = X[..., None, :], np.arange(self.discrete_moves)[some]
@@ -120,7 +158,15 @@ class Cube:
             _choose(copies, start, stop, (chosen[..., None] + 1 + others) % k)
             moves.append(copies)
             begin += k - 1
-        return np.concatenate(moves, axis=-2)
+        near = np.concatenate(moves, axis=-2)
+        if not layout.conditions:
+            return near
+        every = [*layout.stepped, *layout.stepped]
+        every += [start for start, stop in layout.groups for _ in range(stop - start - 1)]
+        times = np.where(layout.deciding[np.array(every, dtype=int)[wanted]], FRESH, 1)
+        fresh = self._everywhere((lattice(self.parameters, FRESH) + 0.5) % 1.0)
+        which = np.concatenate([np.arange(count) for count in times])
+        return self.woken(here, np.repeat(near, times, axis=-2), fresh[which])
 
     def moves(self, rng: np.random.Generator, points: int) -> Moves:
         """The random numbers of `points` perturbations."""
@@ -144,8 +190,12 @@ class Cube:
         moved = self._with_levels(moved, self._nudged(moves.nudge, X, moved, noise))
         for start, stop in self.layout.groups:  # the largest of k normals: a uniform category
             _choose(moved, start, stop, np.argmax(noise[..., start:stop], axis=-1))
-        chosen = moves.subset[..., np.array(self.layout.owner, dtype=int)]
-        return np.where(chosen, moved, X)
+        owner = np.array(self.layout.owner, dtype=int)
+        moved = np.where(moves.subset[..., owner], moved, X)
+        if not self.layout.conditions:
+            return moved
+        first = np.searchsorted(owner, np.arange(self.parameters))
+        return self.woken(X, moved, self._everywhere(ndtr(noise[..., first])))
 
     def _nudged(
         self, nudge: np.ndarray, X: np.ndarray, moved: np.ndarray, noise: np.ndarray

@@ -218,9 +218,10 @@ def corrected(
         todo, change = todo[out], change[out]
         if len(todo) == 0 or turn == CORRECTIONS:
             break
-        J = np.stack([slope[out] for slope in slopes], 1) * (change != 0)[..., None] * free
-        step = _shortest(J, change)
         x = X[todo]
+        J = np.stack([slope[out] for slope in slopes], 1) * (change != 0)[..., None] * free
+        J *= region.cube.awake(x)[:, None]
+        step = _shortest(J, change)
         held = ((x <= region.low) & (step < 0)) | ((x >= region.high) & (step > 0))
         step = _shortest(J * ~held[:, None], change)
         longest = np.max(np.abs(step), 1, keepdims=True)

@@ -35,6 +35,16 @@ class Column(NamedTuple):
     grid: Grid | None = None
 
 
+class Condition(NamedTuple):
+    """A parameter is active only where its parent is, at one of these choices or levels."""
+
+    child: int
+    parent: int
+    column: int
+    """The parent's first."""
+    levels: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Columns of the cube [0,1]^D and the parameters that they stand for.
@@ -46,6 +56,10 @@ class Layout:
         u = i / last                                         linear
         u = log(1 + i/offset) / log(1 + last/offset)         log: the integers offset + i
         u = grid.at[i]                                       uneven
+
+    An inactive parameter is in one place, whatever it would be: the middle of its column or, of
+    one-hot columns, the point as far from each category as from any other. Two points of one
+    branch then differ in what is active in both alone.
 
     Columns that are not stepped carry `last = offset = 1`, which nothing reads.
     """
@@ -64,6 +78,8 @@ class Layout:
     """The first column and the one past the last, of each one-hot group."""
     grids: Mapping[int, Grid] = field(default_factory=dict)
     """The levels of the stepped columns that are uneven."""
+    conditions: tuple[Condition, ...] = ()
+    """Which parameters are active, parents first; those without a condition always are."""
 
     def __post_init__(self) -> None:
         for name in ("last", "offset", "log"):
@@ -113,6 +129,20 @@ class Layout:
         mask = self.numeric.copy()
         mask[list(self.stepped)] = False
         return mask
+
+    @cached_property
+    def asleep(self) -> Float[np.ndarray, " D"]:
+        """Where the columns of an inactive parameter are."""
+        place = np.full(self.dimensions, 0.5)
+        for start, stop in self.groups:
+            place[start:stop] = HOT / (stop - start)
+        return place
+
+    @cached_property
+    def deciding(self) -> Bool[np.ndarray, " D"]:
+        """The columns of parameters that others depend on."""
+        parents = {condition.parent for condition in self.conditions}
+        return np.array([owner in parents for owner in self.owner], dtype=bool)
 
     @cached_property
     def uneven(self) -> tuple[tuple[int, Grid], ...]:

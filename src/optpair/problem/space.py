@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optpair.problem.conditions import Conditions
 from optpair.problem.layout import Column, Grid, Layout
 from optpair.problem.limits import Limits, Where
 from optpair.problem.linear import Rows, check_region
@@ -45,7 +46,11 @@ class Space(Mapping[str, Parameter]):
             parameters, like `"a + b + c == 1"` or `"low <= high"`, and a function of the
             parameters that returns True or False for the rest. A name that is no Python name is
             written in backticks. Suggestions and recommendations keep the limits; points of your
-            own may break them, and teach all the same.
+            own may break them, and teach all the same. Texts may name neither a parameter with
+            `when` nor one that others depend on; a function is given what is active.
+
+    A parameter with `when` is there only with some values of others: points then have it or leave
+    it out.
 
     Raises:
         ValueError: if a limit cannot be read, is not linear, names what the space has not, or if no
@@ -59,6 +64,14 @@ class Space(Mapping[str, Parameter]):
         {'lr': 0.001, 'act': 'relu'}
         >>> mixture = Space({"a": Float(0, 1), "b": Float(0, 1)}, where=["a + b == 1", "a <= b"])
         >>> mixture.allows({"a": 0.3, "b": 0.7}), mixture.allows({"a": 0.7, "b": 0.3})
+        (True, False)
+        >>> svm = Space(
+        ...     {
+        ...         "kernel": Categorical(["rbf", "poly"]),
+        ...         "degree": Int(2, 5, when={"kernel": "poly"}),
+        ...     }
+        ... )
+        >>> svm.fits({"kernel": "rbf"}), svm.fits({"kernel": "poly"})
         (True, False)
     """
 
@@ -83,7 +96,9 @@ class Space(Mapping[str, Parameter]):
         """The rows that are all there is, where the space is a table."""
         if isinstance(parameters, Space):
             self.shelf = parameters.shelf
+        self.conditions = Conditions(self._parameters)
         self.limits: Limits = Limits.parse(where).check_names(self._parameters)
+        _check_limits(self.limits, self.conditions)
         if self.limits.linear:
             check_region(self.limits.linear, self._parameters, self.layout)
 
@@ -216,8 +231,10 @@ class Space(Mapping[str, Parameter]):
         stepped: list[int] = []
         groups: list[tuple[int, int]] = []
         grids: dict[int, Grid] = {}
+        first: dict[str, int] = {}
         rows: list[Column] = []
-        for index, p in enumerate(self.values()):
+        for index, (name, p) in enumerate(self.items()):
+            first[name] = len(rows)
             start, columns, column = len(rows), width(p), None
             if isinstance(p, Categorical):
                 groups.append((start, start + columns))
@@ -230,18 +247,21 @@ class Space(Mapping[str, Parameter]):
             owner += [index] * columns
             rows += [column or Column()] * columns
         last, offset, log = (np.array([getattr(r, n) for r in rows]) for n in Column._fields[:3])
-        return Layout(last, offset, log, tuple(owner), tuple(stepped), tuple(groups), grids)
+        conditions = self.conditions.columns(self._parameters, first)
+        return Layout(
+            last, offset, log, tuple(owner), tuple(stepped), tuple(groups), grids, conditions
+        )
 
     def check(self, params: Mapping[str, object], *, anywhere: bool = False) -> dict[str, Value]:
         """A clean copy with plain Python values in the space's order, or an error.
 
         Args:
-            params: a value for each parameter.
+            params: a value for each active parameter.
             anywhere: whether numbers may be between levels, or outside of their range by up to
                 three times its width: what was really run.
 
         Raises:
-            ValueError: if a name is missing or unknown, or a value is not accepted.
+            ValueError: if a name is missing, unknown or inactive, or a value is not accepted.
             TypeError: if a value has a wrong type.
         """
         if not isinstance(params, Mapping):
@@ -253,14 +273,26 @@ class Space(Mapping[str, Parameter]):
                 close = difflib.get_close_matches(str(name).lower(), lower, n=1)
                 hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
                 problems.append(f"unknown {name!r}{hint}")
-        problems += [f"missing {name!r}" for name in self if name not in params]
+        check, clean = _accept if anywhere else _check, dict[str, Value]()
+        for name in self.conditions.order:
+            if self.conditions.holds(name, clean) or name not in self.conditions.when:
+                if name in params:
+                    clean[name] = check(self[name], name, params[name])
+                else:
+                    problems.append(f"missing {name!r}{self._why(name)}")
+            elif name in params and not problems:
+                problems.append(f"inactive {name!r}{self._why(name)}")
         if problems:
             raise ValueError(
                 f"params do not fit the space: {', '.join(problems)}. "
                 f"The space has {', '.join(map(repr, self))}"
             )
-        check = _accept if anywhere else _check
-        return {name: check(p, name, params[name]) for name, p in self.items()}
+        return {name: clean[name] for name in self if name in clean}
+
+    def _why(self, name: str) -> str:
+        """When a parameter that is missing or inactive is there."""
+        conditional = name in self.conditions.when
+        return f" (it is there only when {self.conditions.reason(name)})" if conditional else ""
 
     def encode(self, params: Mapping[str, object], *, anywhere: bool = False) -> np.ndarray:
         """The point, (D,), that stands for these values.
@@ -269,7 +301,13 @@ class Space(Mapping[str, Parameter]):
         """
         values: dict[str, Any] = self.check(params, anywhere=anywhere)
         columns = _place if anywhere else _encode
-        return np.array([u for name, p in self.items() for u in columns(p, name, values[name])])
+        x, begin = self.layout.asleep.copy(), 0
+        for name, p in self.items():
+            end = begin + width(p)
+            if name in values:
+                x[begin:end] = columns(p, name, values[name])
+            begin = end
+        return x
 
     def fits(self, params: Mapping[str, object]) -> bool:
         """Whether the values are legal: could they be suggested?"""
@@ -295,7 +333,7 @@ class Space(Mapping[str, Parameter]):
         return Rounding(self.limits.linear, self)
 
     def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
-        """The legal values nearest to a point of the cube.
+        """The legal values nearest to a point of the cube, of what is active there.
 
         Of a point within the linear limits they are within them as well, rounded or not; of other
         points they need not be.
@@ -307,6 +345,8 @@ class Space(Mapping[str, Parameter]):
             return dict(self.shelf.rows[int(self._tree.query(point)[1])])
         entries = iter(point.tolist())
         values = {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
+        if self.conditions:
+            values = self.conditions.active(values)
         return self._rounding.restored(values) if self.limits.linear else values
 
     def to_json(self) -> dict[str, Any]:
@@ -360,6 +400,18 @@ class Space(Mapping[str, Parameter]):
             return f"<Space of {len(self.shelf.rows)} rows: {', '.join(self)}>"
         where = f", where={self.limits!r}" if self.limits else ""
         return f"Space({self._parameters!r}{where})"
+
+
+def _check_limits(limits: Limits, conditions: Conditions) -> None:
+    """Texts are of what is always there, and decides on nothing."""
+    for limit in limits.linear:
+        for name, _ in limit.weights:
+            if name in conditions.when or name in conditions.parents:
+                why = "has `when`" if name in conditions.when else "others depend on"
+                raise ValueError(
+                    f"where {limit.text!r} names {name!r}, which {why}: use a function of the "
+                    f"active parameters: where=lambda p: {name!r} not in p or …"
+                )
 
 
 def _check(p: Parameter, name: str, value: object) -> Value:

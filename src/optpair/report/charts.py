@@ -175,7 +175,12 @@ def along(
     mean, _, low, high = cut.predicted
     best = recommended.params[cut.name]
     crossed = np.array([row.number in broken for row in told], dtype=bool)
-    places = [(_beside(frame, row, cut.name), frame.py(row.value)) for row in told]
+    has = np.array([cut.name in row.params for row in told], dtype=bool)
+    nearness = np.where(has, cut.nearness, -1.0)
+    places = [
+        (_beside(frame, row, cut.name) if there else 0.0, frame.py(row.value))
+        for row, there in zip(told, has, strict=True)
+    ]
     lost = [
         (_beside(frame, row, cut.name), frame.top + frame.down - 3)
         for row in failed
@@ -198,8 +203,8 @@ def along(
         frame.box(),
         el("path", d=f"M{px(frame.px(best))} {px(frame.top)}v{px(frame.down)}", class_="here"),
         curve,
-        _faded(frame, places, np.where(crossed, -1.0, cut.nearness)),
-        _faded(frame, places, np.where(crossed, cut.nearness, -1.0), crosses=True),
+        _faded(frame, places, np.where(crossed, -1.0, nearness)),
+        _faded(frame, places, np.where(crossed, nearness, -1.0), crosses=True),
         frame.dots(lost, "failed"),
         *(frame.limit(value) for value in limits),
         mark(frame.px(best), frame.py(recommended.mean), "disc", "recommended"),
@@ -208,6 +213,8 @@ def along(
 
 
 def _seen(frame: Frame, seen: Row, name: str) -> Markup:
+    if name not in seen.params:
+        return Markup()
     at = frame.px(seen.params[name]), frame.py(seen.value)
     return mark(*at, "star", "observed", _title(seen))
 

@@ -27,6 +27,7 @@ QUINTILES = 5
 WORTH = "f* (value)"
 MOST_NAMED = 6  # parameters in the words of a dot
 UNIT = 1000  # places are whole numbers up to this
+INACTIVE = -0.03  # in the margin: the place of what has no value of a parameter
 
 
 class Cloud:
@@ -92,13 +93,14 @@ class Cloud:
         axis, name = self.scales[index], self.names[index]
         if index == len(self.names) - 1:
             return [round(UNIT * axis.at(value)) for value in values]
-        places = [axis.at(p[name]) for p in params]
+        places = [axis.at(p[name]) if name in p else INACTIVE for p in params]
         if shaken and axis.levels:
             places = [
-                at + u * 0.6 / axis.levels
+                at if at == INACTIVE else at + u * 0.6 / axis.levels
                 for at, u in zip(places, _shake(index, len(places)), strict=True)
             ]
-        return [round(UNIT * min(max(at, 0.0), 1.0)) for at in places]
+        inside = (at if at == INACTIVE else min(max(at, 0.0), 1.0) for at in places)
+        return [round(UNIT * at) for at in inside]
 
     def svg(self) -> Markup:
         """The drawing, as it is before anything is chosen."""

@@ -88,7 +88,8 @@ def gather(subject: Subject) -> Findings | None:
     now, pairs = answers.data, answers.belief()
     x = pairs.best.x
     effects = answers.effects()
-    grids = [grid_along(model, x, i) for i in range(len(model.space))]
+    active = model.decode(x)
+    grids = [grid_along(model, x, i) for i, name in enumerate(model.space) if name in active]
     predicted = answers.predict(np.concatenate([now.points, *grids])).times(sign)
     ends = np.cumsum([now.told, *map(len, grids)])
     near = answers.nearness(now.points, x)
@@ -97,9 +98,9 @@ def gather(subject: Subject) -> Findings | None:
             name,
             [model.decode(point)[name] for point in grid],
             Estimate(*(part[ends[i] : ends[i + 1]] for part in predicted)),
-            near[:, i],
+            near[:, list(model.space).index(name)],
         )
-        for i, (name, grid) in enumerate(zip(model.space, grids, strict=True))
+        for i, (name, grid) in enumerate(zip(active, grids, strict=True))
     ]
     best = answers.best_trial
     mean, _, low, high = (float(part[best]) for part in predicted)

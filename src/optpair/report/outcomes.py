@@ -216,6 +216,8 @@ def _slices(subject: JointSubject, answers: Answers, x: np.ndarray, column: int)
     near = answers.nearness(answers.data.points[has], x, column)
     found = []
     for i, parameter in enumerate(model.space):
+        if parameter not in model.decode(x):
+            continue
         grid = grid_along(model, x, i)
         estimate = answers.predict_all(grid)[column].times(subject.problem.outcomes[name].sign)
         values = [model.decode(point)[parameter] for point in grid]

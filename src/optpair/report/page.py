@@ -269,8 +269,10 @@ def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
     """Where most of the samples are, a line a parameter."""
     lines = [("f*", _most(found.worth))]
     for name, scale in scales.items():
-        values = [star[name] for star in found.stars]
-        if isinstance(scale, axes.Choices):
+        values = [star[name] for star in found.stars if name in star]
+        if not values:
+            lines.append((name, "inactive in all"))
+        elif isinstance(scale, axes.Choices):
             named, most = Counter(map(str, values)).most_common(1)[0]
             lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}"))
         else:

@@ -279,9 +279,11 @@ def _read(problem: Problem, columns: _Columns, row: Row) -> Record | None:
     )
     if not values and not failed:
         return None
+    conditional = problem.space.conditions.when
     params = {
         name: cells.value_of(where, problem.space[name], row.cells.get(where))
         for name, where in columns.params.items()
+        if name not in conditional or row.cells.get(where) is not None
     }
     noted = {name: row.cells.get(where) for name, where in columns.notes.items()}
     notes = {name: str(note) for name, note in noted.items() if note is not None}
@@ -302,7 +304,7 @@ def _read(problem: Problem, columns: _Columns, row: Row) -> Record | None:
 def to_rows(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, Any]]:
     """A dict per trial, all with the same columns: what `records` reads."""
     notes = list(dict.fromkeys(name for trial in trials for name in trial.notes))
-    asked = [n for n in problem.space if any(t.actual[n] != t.params[n] for t in trials)]
+    asked = [n for n in problem.space if any(t.actual.get(n) != t.params.get(n) for t in trials)]
     reasons = any(trial.reason for trial in trials)
     found = []
     for trial in trials:
@@ -314,8 +316,8 @@ def to_rows(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, Any]]:
             told = trial.outcomes.get(name)
             row[column(name, problem)] = told and told.value
             row[noise_column(name, problem)] = told and told.noise_var
-        row |= {name: trial.actual[name] for name in problem.space}
-        row |= {f"{ASKED}{name}": trial.params[name] for name in asked}
+        row |= {name: trial.actual.get(name) for name in problem.space}
+        row |= {f"{ASKED}{name}": trial.params.get(name) for name in asked}
         row |= {column(REASON, problem): trial.reason} if reasons else {}
         row |= {name: trial.notes.get(name, row.get(name)) for name in notes}
         found.append(row)

@@ -32,12 +32,14 @@ __all__ = [
 
 
 def parameter_to_json(p: Parameter) -> dict[str, Any]:
-    """Its kind and what it was made with, for `json.dumps`; digits and guesses only where given."""
+    """Its kind and what it was made with, ready for JSON; later fields only if given."""
     fields = {f.name: getattr(p, f.name) for f in dataclasses.fields(p) if f.init}
     fields = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
-    for name in ("digits", "guess", "sure"):
+    for name in ("digits", "guess", "sure", "when"):
         if fields.get(name, 0) is None:
             del fields[name]
+    if "when" in fields:
+        fields["when"] = {parent: list(values) for parent, values in fields["when"].items()}
     return {"kind": type(p).__name__} | fields
 
 

@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Value = None | bool | int | float | str
+When = Mapping[str, Any]
+"""The values of other parameters with which a parameter is there: see `optpair.Space`."""
 
 FARTHEST = 3.0
 """Ranges by which data may be outside: farther ones teach nothing, and are likely slips."""
@@ -41,6 +44,25 @@ def assign(p: object, name: str, value: object) -> None:
 def plain(value: object) -> Any:
     """A plain Python value from a scalar of NumPy or another array library."""
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
+def settle_when(p: Any) -> None:
+    """Make `when` a dict of tuples, or refuse it."""
+    given = p.when
+    if given is None:
+        return
+    accepted = "a dict of other parameters' values, like {'kernel': 'poly'} or {'layers': [2, 3]}"
+    if not isinstance(given, Mapping) or not given:
+        raise TypeError(f"{type(p).__name__}'s when must be {accepted}, not {given!r}")
+    clean = {}
+    for name, values in given.items():
+        if not isinstance(name, str) or isinstance(values, Mapping | set | frozenset):
+            raise TypeError(f"{type(p).__name__}'s when must be {accepted}, not {given!r}")
+        several = values if isinstance(values, list | tuple) else [values]
+        if len(several) == 0:
+            raise ValueError(f"{type(p).__name__}'s when has no value of {name!r}: name one")
+        clean[name] = tuple(plain(value) for value in several)
+    assign(p, "when", clean)
 
 
 def number_of(name: str, value: object) -> int | float:

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optpair.problem.layout import HOT
-from optpair.problem.parameters.base import TUNE_NOTHING, Guessed, Value, assign, plain
+from optpair.problem.parameters.base import (
+    TUNE_NOTHING,
+    Guessed,
+    Value,
+    When,
+    assign,
+    plain,
+    settle_when,
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,8 @@ class Categorical(Guessed):
         guess: the choice that you believe is best; a wrong guess is forgotten as data come. None
             means no guess, even where it is a choice.
         sure: the chance that it is; 0.7 where nothing is said.
+        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
+            list of values means any of them. None means always.
 
     Examples:
         >>> from optpair import Space
@@ -32,9 +42,11 @@ class Categorical(Guessed):
     """
 
     choices: Sequence[Value]
+    when: When | None = field(default=None, kw_only=True, hash=False)
     _typed: tuple[tuple[type, Value], ...] = field(init=False, repr=False)  # 1 == True, alas
 
     def __post_init__(self) -> None:
+        settle_when(self)
         # The order of a set changes from process to process, and with it the cube.
         if not isinstance(self.choices, list | tuple | range | np.ndarray):
             accepted = "a list or tuple, like ['a', 'b']"

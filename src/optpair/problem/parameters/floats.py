@@ -17,6 +17,7 @@ from functools import cached_property
 from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
     Guessed,
+    When,
     assign,
     check_bounds,
     check_far,
@@ -25,6 +26,7 @@ from optpair.problem.parameters.base import (
     log_ratio,
     plain,
     real,
+    settle_when,
 )
 from optpair.problem.parameters.ints import MOST_LEVELS
 from optpair.problem.parameters.levels import MOST_LEVELS as MOST_UNEVEN
@@ -58,6 +60,8 @@ class Float(Guessed):
             must be such values, or on a linear scale `low`.
         guess: where you believe the optimum is; a wrong guess is forgotten as data come.
         sure: the chance that it is about there; 0.7 where nothing is said.
+        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
+            list of values means any of them. None means always.
 
     Examples:
         >>> from optpair import Space
@@ -72,11 +76,13 @@ class Float(Guessed):
     log: bool = field(default=False, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
     digits: int | None = field(default=None, kw_only=True)
+    when: When | None = field(default=None, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "step"):
             if getattr(self, name) is not None or name != "step":
                 assign(self, name, real(f"Float's {name}", getattr(self, name)))
+        settle_when(self)
         check_bounds(self)
         if self.log and self.step is not None:
             raise ValueError(f"{self!r}: step and log=True do not go together; leave one out")

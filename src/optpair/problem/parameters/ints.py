@@ -10,6 +10,7 @@ from optpair.problem.defaults import LARGEST
 from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
     Guessed,
+    When,
     assign,
     check_bounds,
     check_far,
@@ -17,6 +18,7 @@ from optpair.problem.parameters.base import (
     illegal,
     number_of,
     plain,
+    settle_when,
 )
 
 MOST_LEVELS = 2**40
@@ -37,6 +39,8 @@ class Int(Guessed):
         step: the distance between legal values.
         guess: where you believe the optimum is; a wrong guess is forgotten as data come.
         sure: the chance that it is about there; 0.7 where nothing is said.
+        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
+            list of values means any of them. None means always.
 
     Examples:
         >>> from optpair import Space
@@ -48,6 +52,7 @@ class Int(Guessed):
     high: int
     log: bool = field(default=False, kw_only=True)
     step: int = field(default=1, kw_only=True)
+    when: When | None = field(default=None, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "step"):
@@ -55,6 +60,7 @@ class Int(Guessed):
             if isinstance(number, bool) or not isinstance(number, int):
                 raise TypeError(f"Int's {name} must be an int, not {number!r}; or use Float")
             assign(self, name, int(number))
+        settle_when(self)
         check_bounds(self)
         if self.log and self.step != 1:
             raise ValueError(f"{self!r}: step and log=True do not go together; leave one out")

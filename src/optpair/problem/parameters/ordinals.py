@@ -14,12 +14,14 @@ from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
     TUNE_NOTHING,
     Guessed,
+    When,
     assign,
     check_far,
     check_positive,
     log_ratio,
     number_of,
     plain,
+    settle_when,
 )
 from optpair.problem.parameters.levels import CLOSEST, MOST_LEVELS, Levels
 
@@ -42,6 +44,8 @@ class Ordinal(Guessed):
         spacing: `"value"`, `"log"` or `"even"`; None chooses.
         guess: where you believe the optimum is; a wrong guess is forgotten as data come.
         sure: the chance that it is about there; 0.7 where nothing is said.
+        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
+            list of values means any of them. None means always.
 
     Examples:
         >>> from optpair import Space
@@ -53,8 +57,10 @@ class Ordinal(Guessed):
 
     levels: Sequence[int | float]
     spacing: Spacing | None = field(default=None, kw_only=True)
+    when: When | None = field(default=None, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
+        settle_when(self)
         if not isinstance(self.levels, list | tuple | range | np.ndarray):
             accepted = "a list or tuple of numbers, like [1, 2, 5, 10]"
             raise TypeError(f"Ordinal's levels must be {accepted}, not {self.levels!r}")
