@@ -304,9 +304,12 @@ def parallel(
     lines = []
     for i in order:
         row = told[i]
-        heights = [axis.at(row.params.get(n, row.value)) for n, axis in columns]
+        known = [row.params.get(n) if n in scales else row.value for n, _ in columns]
+        has = [n in row.params or n not in scales for n, _ in columns]  # others are passed by
         path = " ".join(
-            f"{px(x)} {px(foot - (foot - top) * h)}" for x, h in zip(at, heights, strict=True)
+            f"{px(x)} {px(foot - (foot - top) * axis.at(value))}"
+            for x, (_, axis), value, there in zip(at, columns, known, has, strict=True)
+            if there
         )
         title = el("title", _title(row))
         lines.append(el("path", title, d=f"M{path}", class_=f"thread level{level[i]}"))

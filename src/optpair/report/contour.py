@@ -38,7 +38,8 @@ def contour(
     shades = join(
         el("path", d="".join(some), class_=f"shade{k}") for k, some in enumerate(cells) if some
     )
-    places = [(frame.px(row.params[x]), frame.py(row.params[y])) for row in told]
+    has = [row for row in told if x in row.params and y in row.params]
+    places = [(frame.px(row.params[x]), frame.py(row.params[y])) for row in has]
     middle = frame.top + frame.down / 2
     turn = f"rotate(-90 13 {px(middle)})"
     return frame.svg(
@@ -51,9 +52,13 @@ def contour(
         el("text", y, x=13.0, y=middle, text_anchor="middle", transform=turn, class_="name"),
         frame.dots(places, "cloud-trials"),
         mark(frame.px(best[x]), frame.py(best[y]), "disc", "recommended", "recommended"),
-        mark(
-            *(frame.px(observed.params[x]), frame.py(observed.params[y])),
-            *("star", "observed", f"trial {observed.number}: {number(observed.value or 0.0)}"),
+        *(
+            mark(
+                *(frame.px(row.params[x]), frame.py(row.params[y])),
+                *("star", "observed", f"trial {row.number}: {number(row.value or 0.0)}"),
+            )
+            for row in has
+            if row.number == observed.number
         ),
     )
 

@@ -112,7 +112,7 @@ def gather(subject: Subject) -> Findings | None:
         seen = {n: v for n, v in exact.items() if n in recommended.params}
         recommended = replace(recommended, params=recommended.params | seen)
     check, chance = answers.left_out(), answers.success(x[None])
-    by_name = dict(zip(model.space, grids, strict=True))
+    by_name = dict(zip(active, grids, strict=True))
     return Findings(
         check=check._replace(y=sign * check.y, predicted=check.predicted.times(sign)),
         plane=find_plane(model, answers, x, sign, shares[1] if shares else {}, by_name),

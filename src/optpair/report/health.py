@@ -56,9 +56,11 @@ def _bounds(subject: Subject, found: Findings) -> Iterator[str]:
     for name, parameter in subject.model.space.items():
         if not isinstance(parameter, Float | Int) or found.total.get(name, 0.0) < MATTERS:
             continue
+        if name not in found.recommended.params:
+            continue
         axis = of_parameter(parameter)
         assert isinstance(axis, Line)
-        places = np.array([axis.at(star[name]) for star in found.stars])
+        places = np.array([axis.at(star[name]) for star in found.stars if name in star])
         best = axis.at(found.recommended.params[name])
         for end, side, value in ((0.0, "lower", axis.low), (1.0, "upper", axis.high)):
             share = float(np.mean(np.abs(places - end) <= EDGE)) if len(places) else 0.0

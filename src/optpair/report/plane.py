@@ -36,8 +36,12 @@ def find(
     total: Mapping[str, float],
     grids: Mapping[str, np.ndarray],
 ) -> Plane | None:
-    """The two of the parameters that matter which interact most; None where there are not two."""
-    names = sorted(total, key=lambda name: -total[name])[:CONSIDERED]
+    """The two of the parameters that matter which interact most; None where there are not two.
+
+    Both are active at x, and neither decides on others.
+    """
+    names = [n for n in total if n in grids and n not in model.space.conditions.parents]
+    names = sorted(names, key=lambda name: -total[name])[:CONSIDERED]
     if len(names) < 2:
         return None
     owner = np.asarray(model.space.layout.owner)
