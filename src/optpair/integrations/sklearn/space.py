@@ -49,7 +49,8 @@ class NumberedSpace:
 
     def named(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the estimator is given."""
-        return {n: self._own(n, params) for n in self._names}
+        active = [n for n in self._names if n in params or n not in self.space]
+        return {n: self._own(n, params) for n in active}
 
     def _own(self, name: str, params: Mapping[str, Any]) -> Any:
         objects = self._lists.get(name)
