@@ -147,3 +147,12 @@ def test_the_table_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     empty = CliRunner().invoke(app, ["table", "fronts"])
     assert empty.exit_code == 1
     assert "optpair bench run fronts" in empty.output
+
+
+@pytest.mark.parametrize("name", ["constrained", "fronts"])
+def test_the_page_shows_what_the_command_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    printed = CliRunner().invoke(app, ["table", name]).output
+    table = [line for line in printed.splitlines() if line.startswith("|")]
+    assert len(table) > 8
+    assert "\n".join(table) in Path("docs/outcomes.md").read_text(encoding="utf-8")

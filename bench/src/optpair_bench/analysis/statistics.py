@@ -41,6 +41,8 @@ WHOLE = {
     "optuna-tpe-group": "Optuna TPE (multivariate)",
     "botorch-lognei": "BoTorch log NEI",
     "botorch-jes": "BoTorch JES",
+    "botorch-lognehvi": "BoTorch log NEHVI",
+    "optuna-nsga2": "Optuna NSGA-II",
     "smac-gp": "SMAC (GP)",
     "smac-rf": "SMAC (forest)",
     "random": "random",
