@@ -50,6 +50,10 @@ def _orders(z: np.ndarray) -> float:
     return 10 ** (3 * _bowl(z))
 
 
+def _flat(x: np.ndarray) -> float:
+    return 0.0
+
+
 def _slope(x: np.ndarray) -> float:
     return float(np.sum(x) / len(x))
 
@@ -103,6 +107,7 @@ KINDS: Mapping[str, Kind] = {
     "fifteen parameters": Kind(_bowl, dimensions=15),
     "integers": Kind(_bowl, levels=12),
     "without noise": Kind(_bowl, _none),
+    "nothing but noise": Kind(_flat),
 }
 
 
