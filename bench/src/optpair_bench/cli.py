@@ -421,7 +421,7 @@ def coverage(
         Path, typer.Option(help="JSON lines; searches that are there are not done again.")
     ] = Path("bench/results/coverage.jsonl"),
 ) -> None:
-    """How often 95 % intervals hold the truth, on fourteen kinds of objective."""
+    """How often 95 % intervals hold the truth, on fifteen kinds of objective."""
     from optpair_bench.analysis.coverage import measure, table
 
     try:

@@ -1,12 +1,24 @@
-"""Models: one posterior per outcome, and what is remembered of each between two steps."""
+"""Models: one posterior per outcome, and what is remembered of each between two steps.
+
+The sets of an answer say how far the truth may be from the mean, if the model is right. How wrong
+it is can be seen where it foretells each of the n values from the others: by z_i standard
+deviations. And few values hardly say how large a spread is. In D columns an interval is therefore
+wider around its mean, by the factor
+
+    (L2)  c = max(1, √mean of z_i²) · t_ν(0.975) / Φ⁻¹(0.975),    ν = max(n − D − 1, 3)
+
+with the quantile of Student's t. It is near 1 where values are many and foretold as they should be.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from optpair.acquisition.weights import Success
 from optpair.gp import mixture
@@ -14,9 +26,10 @@ from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
 from optpair.shapes import Float
 from optpair.trials.estimate import Estimate
-from optpair.trials.transform import Scaling
+from optpair.trials.transform import MOST_NOISE, Scaling
 
 CONFIDENCE = 0.95
+FEWEST_DEGREES = 3  # of freedom: with fewer the spread of a t has no meaning
 
 
 @dataclass(frozen=True)
@@ -64,8 +77,19 @@ class OutcomeModel:
         return means.mean(1), variance
 
     def estimate(self, X: Float[np.ndarray, "q D"]) -> Estimate:
-        """What the sets say of the values at X, in raw units, to be maximised."""
-        return restored(*self.moments(X), self)
+        """What the sets say of the values at X, in raw units, to be maximised.
+
+        Around their mean the sets of an answer are spread by (L2); given hyperparameters are
+        believed as they are.
+        """
+        means, variance = self.moments(X)
+        centre = means.mean(0)
+        return restored(centre + self.stretch * (means - centre), self.stretch**2 * variance, self)
+
+    @cached_property
+    def stretch(self) -> float:
+        """How much wider the intervals of an answer are than its sets say."""
+        return 1.0 if self.wider is None else stretch(self.wider)
 
 
 @runtime_checkable
@@ -89,6 +113,20 @@ def restored(
     )
     below, above = scaling.restore(mean - sd), scaling.restore(mean + sd)
     return Estimate(scaling.restore(mean), above / 2 - below / 2, low, high)
+
+
+def stretch(posterior: Posterior) -> float:
+    """(L2) of a posterior; values that teach nothing do not count."""
+    counted = np.all(posterior.noise_var < MOST_NOISE, axis=0)
+    n = int(np.sum(counted))
+    if n < 2:  # nothing was foretold
+        return 1.0
+    means, variance = posterior.left_out()
+    y = posterior.mean[:, None] + posterior.residual.mean(1)
+    squares = ((y - means) ** 2 / variance)[:, counted]
+    degrees, level = max(n - posterior.dimensions - 1, FEWEST_DEGREES), (1 + CONFIDENCE) / 2
+    heavy = stdtrit(degrees, level) / ndtri(level)
+    return float(max(1.0, np.sqrt(np.mean(squares))) * heavy)  # (L2)
 
 
 @dataclass(frozen=True)
