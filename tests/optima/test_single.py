@@ -218,8 +218,9 @@ def test_weights_of_optima() -> None:
     believed = Optima(
         stars.x, stars.f, stars.mask, np.log([[1.0, 2.0, 1.0], [3.0, 3.0, 0.5]]) + 900
     )
-    np.testing.assert_allclose(believed.weights.sum(1), 0.5)
-    np.testing.assert_allclose(believed.weights[0], [0.125, 0.25, 0.125])
+    # A belief weighs the sets as well: those whose optima are likelier count for more.
+    np.testing.assert_allclose(believed.weights * 10.5, [[1.0, 2.0, 1.0], [3.0, 3.0, 0.5]])
+    np.testing.assert_allclose(stars.weights, 1 / 6)
 
 
 @pytest.mark.parametrize(
