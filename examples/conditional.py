@@ -3,6 +3,8 @@
 A point has the parameters of the model that was chosen, and no others.
 """
 
+import argparse
+
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import cross_val_score
@@ -34,4 +36,7 @@ def score(params):
 
 
 if __name__ == "__main__":
-    print(maximize(score, SPACE, evaluations=15, seed=0, progress=False))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=15)
+    trials = parser.parse_args().trials
+    print(maximize(score, SPACE, evaluations=trials, seed=0, progress=False))

@@ -98,6 +98,11 @@ def test_mixture(tmp_path: Path) -> None:
     assert float(said.split()[-1]) < 1e-15
 
 
+def test_conditional(tmp_path: Path) -> None:
+    said = run("conditional.py", tmp_path, "--trials", "7")
+    assert re.search(r"recommended +model = '(svm|forest)'", said)
+
+
 def test_dask(tmp_path: Path) -> None:
     pytest.importorskip("optuna_integration", reason="pip install 'optpair[dask]'")
     pytest.importorskip("distributed", reason="pip install 'optpair[dask]'")

@@ -144,10 +144,16 @@ def published(
     trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
 ) -> dict[str, Any] | None:
     """What is known of a trial's parameters before it has ended; None while one is missing."""
+    known = known_params(trial, distributions)
+    return known if len(known) == len(distributions) else None
+
+
+def known_params(
+    trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
+) -> dict[str, Any]:
+    """What was suggested, enqueued or asked for, of some parameters."""
     known = {**_suggested(trial, distributions), **_enqueued(trial), **trial.params}
-    if not distributions.keys() <= known.keys():
-        return None
-    return {name: known[name] for name in distributions}
+    return {name: known[name] for name in distributions if name in known}
 
 
 def _enqueued(trial: FrozenTrial) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from optpair.engine.answers import Answers
 from optpair.engine.session import Session
-from optpair.integrations.optuna.attributes import FAILED, published, read_trials, revisions
+from optpair.integrations.optuna.attributes import FAILED, known_params, read_trials, revisions
 from optpair.integrations.optuna.outcomes import StudyOutcomes
 from optpair.integrations.optuna.space import Domain
 from optpair.problem.problem import Problem
@@ -58,7 +58,7 @@ class StudyModel:
 
         A parameter that the objective did not ask for, this time, is where it was suggested.
         """
-        x = self.domain.encode(published(trial, self.domain.distributions) or trial.params)
+        x = self.domain.encode(known_params(trial, self.domain.distributions))
         if x is None or (not trial.values and FAILED not in trial.system_attrs):
             return None
         self.points[trial.number] = x
@@ -82,10 +82,10 @@ class StudyModel:
         known = [trial for trial in ended if trial is not None]
         points = dict(self.points)
         for trial in study.get_trials(deepcopy=False, states=_OUT):
-            params = published(trial, self.domain.distributions)
-            x = None if trial.number == but or params is None else self.domain.encode(params)
+            params = known_params(trial, self.domain.distributions)
+            x = None if trial.number == but else self.domain.encode(params)
             if x is not None:
-                known.append(Trial(trial.number, params or {}))
+                known.append(Trial(trial.number, params))
                 points[trial.number] = x
         return Data.of(self.problem, known, points)
 

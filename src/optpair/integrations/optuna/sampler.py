@@ -41,6 +41,7 @@ from optpair.integrations.optuna.attributes import (
     set_system_attribute,
     state,
 )
+from optpair.integrations.optuna.conditions import Learnt, alike, learn
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.outcomes import MET, StudyOutcomes, constraint_keys, noise_vars
 from optpair.integrations.optuna.private import (
@@ -49,7 +50,7 @@ from optpair.integrations.optuna.private import (
     identity,
     set_constraints,
 )
-from optpair.integrations.optuna.space import Domain, only_value, to_parameter
+from optpair.integrations.optuna.space import Domain, to_parameter
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.limits import Limits, Where
 from optpair.problem.outcomes import Objective, Outcome
@@ -79,12 +80,14 @@ class JESSampler(BaseSampler):
         >>> len(study.trials)
         2
 
-    Modelled are the parameters that all completed trials share, with the same distribution; the
-    others are sampled independently, and that is said once. Trials that are running, in this
-    process or another, are pending points; enqueued ones too. A trial that failed lowers the
-    chance of success around it; one whose worker died teaches nothing. A pruned trial counts with
-    the last value it reported, and not at all where it reported none. The variance of one value's
-    noise, where it is known, is the trial's user attribute `NOISE_VAR`.
+    Modelled are the parameters that all completed trials share, with the same distribution, and
+    those that are there only with some values of a discrete one: which these are is learnt from
+    the trials. The others are sampled independently, and that is said once.
+
+    Trials that are running, in this process or another, are pending points; enqueued ones too. A
+    trial that failed lowers the chance of success around it; one whose worker died teaches nothing.
+    A pruned trial counts with the last value it reported, and not at all where it reported none.
+    The variance of one value's noise, where it is known, is the trial's user attribute `NOISE_VAR`.
 
     A study may have several objectives, and constraints, which `trial.set_constraint` or
     `constraints_func` sets: a value of at most 0 meets one. Objectives have the names of
@@ -179,6 +182,7 @@ class JESSampler(BaseSampler):
             self._study = same
             self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
             self._models: dict[Any, StudyModel] = {}
+            self._conditions: dict[Any, tuple[int, Learnt]] = {}
             self._checked = False
             self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
         return bracket_of(study)
@@ -340,7 +344,7 @@ class JESSampler(BaseSampler):
                 )
             model = None
             if own is not None:
-                single = {n: only_value(d) for n, d in known.items() if d.single()}
+                single = own.domain.constants({})
                 asked = own.answers(study) if answers and own.told() else None
                 initial, choices = own.session.engine.initial, own.domain.choices
                 model = report.Model(own.domain.space, initial, asked, choices, single)
@@ -363,8 +367,13 @@ class JESSampler(BaseSampler):
         model = self._read(study, modelled)
         if not model.told():
             raise ValueError(f"no trial of study {study.study_name!r} has a value yet")
-        single = {name: only_value(d) for name, d in known.items() if d.single()}
-        return model, lambda x: model.domain.decode(x) | single
+        domain = model.domain
+
+        def decode(x: np.ndarray) -> dict[str, Any]:
+            params = domain.decode(x)
+            return params | domain.constants(params)
+
+        return model, decode
 
     def _check(self, study: Study) -> None:
         """Refuse a study that the options are not for, at its first trial."""
@@ -387,7 +396,24 @@ class JESSampler(BaseSampler):
         if self._given_space is not None:
             return self._given_space
         with self._lock:
-            return self._shared[self._turn_to(study)].calculate(study)
+            shared = self._shared[self._turn_to(study)].calculate(study)
+            learnt = self._learnt(study)
+            if not learnt:
+                return shared
+            ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            found = alike(ended)
+            return dict(sorted((shared | {name: found[name] for name in learnt}).items()))
+
+    def _learnt(self, study: Study) -> Learnt:
+        """The conditions that completed trials show, where no search space was given."""
+        if self._given_space is not None:
+            return {}
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        key, count = self._turn_to(study), len(trials)
+        known = self._conditions.get(key)
+        if known is None or known[0] != count:
+            known = self._conditions[key] = count, learn(trials, alike(trials))
+        return known[1]
 
     def _left_out(self, study: Study) -> dict[str, str]:
         """Parameters of completed trials that are not modelled, and why."""
@@ -406,13 +432,17 @@ class JESSampler(BaseSampler):
         """The study as it is now. What was read before is kept while the space stays the same."""
         bracket = self._turn_to(study)
         model = self._models.get(bracket)
-        if model is None or model.domain.distributions != distributions:
-            model = self._model(distributions, StudyOutcomes.of(study, (), self._noise))
+        known = self._given_space or self._distributions(study)
+        known = {n: d for n, d in known.items() if n in distributions or d.single()}
+        learnt = {n: own for n, own in self._learnt(study).items() if n in known}
+        same = model is not None and model.domain.learnt == learnt
+        if model is None or not same or model.domain.distributions != distributions:
+            model = self._model(known, learnt, StudyOutcomes.of(study, (), self._noise))
         new = model.unread(study)
         keys = constraint_keys(new) | model.outcomes.constraints.keys()
         outcomes = StudyOutcomes.of(study, keys, self._noise)
         if outcomes != model.outcomes:  # a constraint that no trial had before, or other names
-            model = self._model(distributions, outcomes)
+            model = self._model(known, learnt, outcomes)
             new = model.unread(study)
         self._models[bracket] = model
         model.read(new)
@@ -426,11 +456,13 @@ class JESSampler(BaseSampler):
         return model
 
     def _model(
-        self, distributions: Mapping[str, BaseDistribution], outcomes: StudyOutcomes
+        self,
+        known: Mapping[str, BaseDistribution],
+        learnt: Learnt,
+        outcomes: StudyOutcomes,
     ) -> StudyModel:
         """A model that has read no trial yet."""
-        known = self._given_space or distributions
-        domain = Domain(known, self._ordinals, self._limits, self._guesses)
+        domain = Domain(known, self._ordinals, self._limits, self._guesses, learnt)
         problem = Problem(domain.space, outcomes.all)
         return StudyModel(domain, outcomes, Session(problem, seed=self._seed, **self._options))
 

@@ -16,6 +16,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from optpair.integrations.optuna.conditions import Learnt
 from optpair.problem.defaults import WHOLE
 from optpair.problem.limits import Limits
 from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
@@ -73,7 +74,7 @@ class Domain:
     """The parameters that are modelled, with their distributions.
 
     `ordinals` are the categorical ones whose choices are numbers in order. `guesses` are values,
-    each with how sure it is, of some of them.
+    each with how sure it is, of some of them. `learnt` says which are there only with others.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Domain:
         ordinals: Collection[str] = (),
         limits: Limits = NO_LIMITS,
         guesses: Mapping[str, tuple[Any, float | None]] = NOTHING,
+        learnt: Learnt | None = None,
     ) -> None:
+        self.learnt = {} if learnt is None else learnt
         self._single = {n: only_value(d) for n, d in distributions.items() if d.single()}
         self._limits = limits
         parameters: dict[str, Parameter | None] = {
@@ -95,6 +98,14 @@ class Domain:
             if name in self._parameters:
                 own = self._numbered(name, guess)
                 self._parameters[name] = replace(self._parameters[name], guess=own, sure=sure)
+        for name, (parent, values) in self.learnt.items():
+            if name in self._parameters and parent in self._parameters:
+                when = {parent: [self._legal(parent, value) for value in values]}
+                self._parameters[name] = replace(self._parameters[name], when=when)
+
+    def _legal(self, name: str, internal: float) -> Any:
+        """A value of the space, from one as Optuna stores it."""
+        return self._numbered(name, self.distributions[name].to_external_repr(internal))
 
     @cached_property
     def space(self) -> Space:
@@ -122,11 +133,22 @@ class Domain:
     def encode(self, params: Mapping[str, Any]) -> np.ndarray | None:
         """The point of the cube; None where a parameter is missing or outside its range."""
         try:
-            return self.space.encode(
-                {name: self._numbered(name, params[name]) for name in self.distributions}
-            )
+            own = {n: self._numbered(n, params[n]) for n in self.distributions if n in params}
+            return self.space.encode(self.space.conditions.active(own))
         except (KeyError, TypeError, ValueError):
             return None
+
+    def constants(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with one value only that are there, given the others."""
+        found = {}
+        for name, value in self._single.items():
+            parent, values = self.learnt.get(name, ("", ()))
+            if not parent or (parent in params and self._internal(parent, params) in values):
+                found[name] = value
+        return found
+
+    def _internal(self, name: str, params: Mapping[str, Any]) -> float:
+        return self.distributions[name].to_internal_repr(params[name])
 
     def decode(self, x: np.ndarray) -> dict[str, Any]:
         """The values that a point of the cube stands for."""
