@@ -228,12 +228,13 @@ def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CONNECTIONS", 2)
     with serving([Given()]) as it:
         version = _version(read(it))
+        until(lambda: it._room._value == 2)  # looked at, not taken: a probe would turn others away
         waits = [
             threading.Thread(target=fetch, args=(it, f"/wait?version={version}")) for _ in range(2)
         ]
         for wait in waits:
             wait.start()
-        until(lambda: not it._room.acquire(blocking=False) or it._room.release() is not None)
+        until(lambda: it._room._value == 0)
         with pytest.raises(OSError, match=r"."):
             fetch(it)
         it.hall.close()  # lets them go
