@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -184,26 +185,40 @@ def test_claims_are_of_tasks_and_methods_that_are_run() -> None:
     assert set(prose.WHY) <= {*experiments.EXPERIMENTS, "runtime", "approximation"}
 
 
-def test_the_page_is_what_the_rows_say(tmp_path: Path) -> None:
+def test_the_pages_are_what_the_rows_say(tmp_path: Path) -> None:
     append(tmp_path / "results" / "gp.jsonl", *ROWS)
     out = tmp_path / "docs" / "benchmarks.md"
-    page.write(out, tmp_path / "results")
-    text = out.read_text(encoding="utf-8")
-    assert "| GP 2-D, JES − PES: +0.50 ± 0.00 (2) | **disagrees** |" in text
-    assert "GP 2-D, JES − PES: −2.55 ± 0.05 (2); GP 2-D, MES − PES: −2.65 ± 0.05 (2)" in text
-    assert "−2.10 ± 0.10 (−2.10)" in text
+    written = page.write(out, tmp_path / "results")
+    names = [*(e.name for e in experiments.ON_PAGE), "runtime", "approximation"]
+    assert written == [out, *(out.parent / "experiments" / f"{name}.md" for name in names)]
+    own = {path.stem: path.read_text(encoding="utf-8") for path in written}
+    assert "| GP 2-D, JES − PES: +0.50 ± 0.00 (2) | **disagrees** |" in own["gp"]
+    assert "GP 2-D, JES − PES: −2.55 ± 0.05 (2); GP 2-D, MES − PES: −2.65 ± 0.05 (2)" in own["gp"]
+    assert "−2.10 ± 0.10 (−2.10)" in own["gp"]
+    assert page.starred(f"**Why.** {prose.WHY['gp']}") in own["gp"]
+    text = own["benchmarks"]
     contents = (
-        "| [`gp`](#gp) | GP 2-D: 2 (of 1000); GP 4-D, GP 6-D: 0 (of 1000); GP 12-D: 0 (of 250)"
+        "| [`gp`](experiments/gp.md) | GP 2-D: 2 (of 1000); GP 4-D, GP 6-D: 0 (of 1000); "
+        "GP 12-D: 0 (of 250)"
     )
     assert f"{contents} | 6 | 4 agree, 2 disagree |" in text
-    assert page.starred(f"**Why.** {prose.WHY['gp']}") in text
     assert "All tasks together" not in text  # there is one
-    assert text.count("**Not run yet.**") == len(experiments.ON_PAGE) - 1 + 1  # and runtime
-    assert "| [`mlp`](#mlp) | not run yet | 0 |  |" in text
-    assert "| [`runtime`](#runtime) | | | not run yet |" in text
-    assert "| [`approximation`](#approximation) | | | 2 agree, 1 disagree |" in text
-    for name in (*(e.name for e in experiments.ON_PAGE), "runtime", "approximation"):
-        assert f"\n## `{name}`\n" in text
+    assert sum("**Not run yet.**" in page for page in own.values()) == len(experiments.ON_PAGE)
+    assert "| [`mlp`](experiments/mlp.md) | not run yet | 0 |  |" in text
+    assert "| [`runtime`](experiments/runtime.md) | | | not run yet |" in text
+    assert "| [`approximation`](experiments/approximation.md) | | | 2 agree, 1 disagree |" in text
+    for name in names:
+        assert own[name].startswith(f"# `{name}`\n")
+        assert own[name].endswith("(../benchmarks.md).\n")
+
+
+def test_figures_are_found_from_every_page() -> None:
+    docs = FULL.parents[2] / "docs"
+    pages = [docs / "benchmarks.md", *(docs / "experiments").glob("*.md")]
+    assert len(pages) == len(experiments.ON_PAGE) + 3
+    for path in pages:
+        for link in re.findall(r"]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / link).exists(), (path, link)
 
 
 def test_stars_that_are_not_emphasis_are_kept() -> None:

@@ -278,16 +278,17 @@ def figures(
 
 @app.command()
 def page(
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("docs/benchmarks.md"),
+    out: Annotated[Path, typer.Option(help="The overview.")] = Path("docs/benchmarks.md"),
 ) -> None:
-    """Write the page that puts our results beside the paper's claims, from the rows on file."""
+    """Write the pages that put our results beside the paper's claims, from the rows on file."""
     try:
         from optpair_bench.page import write
 
-        write(out, RESULTS)
+        written = write(out, RESULTS)
     except (OSError, ValueError) as error:
         fail(str(error))
-    typer.echo(out)
+    for path in written:
+        typer.echo(path)
 
 
 @app.command()

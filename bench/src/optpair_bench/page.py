@@ -1,4 +1,4 @@
-"""Page of the benchmarks, and every figure on it, from the rows on file."""
+"""Pages of the benchmarks, and every figure on them, from the rows on file."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ ALT = {
     "approximation": "Moment-matched gain over exact gain, by noise and truncation",
 }
 TABLE1 = "speed-table1.json"
+BACK = "How it was run, and all tasks together: [the paper's experiments](../{}).\n"
+FOLDER = "experiments"  # of the pages, one per experiment
 SHARES, QUANTILES = (1e-4, 1e-2, 0.1, 0.5, 0.9), (0.99, 0.9, 0.5, 0.1, 1e-2, 1e-6)
 
 
@@ -74,16 +76,20 @@ def _summed(results: Path) -> list[Row]:
     return [row for name in experiments.SUMMED for row in rows_of(EXPERIMENTS[name], results)]
 
 
-def write(out: Path, results: Path) -> None:
-    """Write the page."""
+def write(out: Path, results: Path) -> list[Path]:
+    """Write the overview, and beside it a page for each experiment; all that was written."""
     figures = out.parent / "figures"
     every = {experiment.name: rows_of(experiment, results) for experiment in experiments.ON_PAGE}
     rest = {"runtime": _runtime(results / TABLE1), "approximation": _approximation(figures)}
     parts = [prose.HEAD, _contents(every, rest), prose.RULES, _together(every, figures)]
-    parts += [_section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()]
-    parts += rest.values()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(starred("\n".join(filter(None, parts))), encoding="utf-8")
+    pages = {out: "\n".join(filter(None, parts))}
+    own = {name: _section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()} | rest
+    for name, text in own.items():
+        pages[out.parent / FOLDER / f"{name}.md"] = f"{text}\n{BACK.format(out.name)}"
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(starred(text), encoding="utf-8")
+    return list(pages)
 
 
 def starred(text: str) -> str:
@@ -112,10 +118,10 @@ def _contents(every: Mapping[str, list[Row]], rest: Mapping[str, str]) -> str:
         if not rows:
             shown = "not run yet"
         found = claims.tally(experiment, rows) or ("" if experiment.paper else "not in the paper")
-        lines.append(f"| [`{name}`](#{name}) | {shown} | {len(rows)} | {found} |")
+        lines.append(f"| [`{name}`]({FOLDER}/{name}.md) | {shown} | {len(rows)} | {found} |")
     for name, text in rest.items():
         found = claims.words({v: text.count(f"**{v}**") for v in ("agrees", "disagrees")})
-        lines.append(f"| [`{name}`](#{name}) | | | {found or 'not run yet'} |")
+        lines.append(f"| [`{name}`]({FOLDER}/{name}.md) | | | {found or 'not run yet'} |")
     return "\n".join(lines) + "\n"
 
 
@@ -145,7 +151,7 @@ def _together(every: Mapping[str, list[Row]], figures: Path) -> str:
             "**What users get, `optpair`, was not run yet**: hyperparameters are known to the "
             "methods below.\n\n"
         )
-    image = _images(("together",), figures)
+    image = _images(("together",), figures).replace("](../", "](")
     parts = [text + overall.markdown(rows, reference).rstrip(), image]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -153,7 +159,7 @@ def _together(every: Mapping[str, list[Row]], figures: Path) -> str:
 def _section(experiment: Experiment, rows: Sequence[Row], figures: Path) -> str:
     name = experiment.name
     where = f" In the paper: {experiment.paper}." if experiment.paper else " Not in the paper."
-    parts = [f"## `{name}`", f"{experiment.title}.{where} {prose.ABOUT.get(name, '')}".rstrip()]
+    parts = [f"# `{name}`", f"{experiment.title}.{where} {prose.ABOUT.get(name, '')}".rstrip()]
     parts.append(f"```sh\noptpair bench run {name} --workers 2\n```")
     images = FIGURES.get(name) or tuple(f"{name}-{kind}" for kind in experiment.kinds)
     if not rows:
@@ -191,7 +197,7 @@ def _images(names: tuple[str, ...], figures: Path, experiment: Experiment | None
             if alt is None and experiment is not None:
                 kind = experiments.check_kind(name.removeprefix(f"{experiment.name}-"))
                 alt = f"{experiment.title}: {statistics.KIND_NAMES[kind]} against evaluations"
-            lines.append(f"![{alt}]({figures.name}/{name}.png)")
+            lines.append(f"![{alt}](../{figures.name}/{name}.png)")
     return "\n\n".join(lines)
 
 

@@ -25,7 +25,7 @@ distribution of its own: `pip install ./bench` in a clone of the repository.
   learnt, are closer to the optimum than those of the other libraries: surely than Optuna's, and
   not surely than those of BoTorch's log noisy EI, which is told the hyperparameters of GP samples.
 
-The rows below were made by an earlier engine, which was compiled. Today's, in plain NumPy, computes
+The rows were made by an earlier engine, which was compiled. Today's, in plain NumPy, computes
 the same quantities: a test compares every acquisition function with numbers that the other wrote
 down. Run again on 25 GP samples in two dimensions, on equal seeds, its log10 inference regret
 differs from theirs by +0.10 ± 0.10 over JES, `jes-peak`, MES, PES and EI (`optpair bench compare
@@ -35,7 +35,7 @@ bench/results/gp.jsonl bench/results/engines-gp.jsonl`), and on nine functions, 
 
 RULES = """## How they were run
 
-What holds for all of them, unless noted below:
+What holds for all of them, unless its page says otherwise:
 
 - Tasks are maximised. Every method of a repetition begins with the same D + 1 uniform points and
   meets the same noise; budgets count the evaluations after them.
@@ -59,7 +59,7 @@ What holds for all of them, unless noted below:
   dotted: a few lucky runs dominate a mean of logarithms. Seconds an ask are those of a busy
   machine: `optpair bench speed` measures speed.
 
-An experiment is run, or continued, by the command at its head; `--paper` asks for as many
+An experiment is run, or continued, by the command at the head of its page; `--paper` asks for as many
 repetitions as the paper has, `--plan` says how long that takes.
 """
 
@@ -108,7 +108,7 @@ _WHY = {
         now; the two methods share it.""",
     "gp-noisy": """As on the tasks with little noise: MES is given its lower bound on f*, and PES
         knows that the slope at x* is zero.""",
-    "noise-levels": """As above. A seed has the same function and the same draws of noise at every
+    "noise-levels": """MES and PES as in `gp` and `gp-noisy`. A seed has the same function and the same draws of noise at every
         level, so that what a method loses from one level to another is paired, too.""",
     "mlp": """Tables of ten levels a parameter, with the noise of a training's seed: after 80 trials
         most methods have seen one of the best rows, and differ by a few thousandths of accuracy, a
@@ -137,7 +137,7 @@ ABOUT = _lines(_ABOUT)
 WHY = _lines(_WHY)
 """Why results are as they are, by experiment; shown where it has results."""
 
-RUNTIME = """## `runtime`
+RUNTIME = """# `runtime`
 
 Seconds an iteration at 100 observations: ten given sets × ten pairs, 10,000 raw candidates, one
 gradient climb. In the paper: Table 1.
@@ -147,7 +147,7 @@ optpair bench speed --paper --d 2 --d 4 --d 6 --method jes --method mes --method
 ```
 """
 
-APPROXIMATION = """## `approximation`
+APPROXIMATION = """# `approximation`
 
 How much of the truncation's gain moment matching sees. In the paper: App. “Approximation quality”.
 
