@@ -1,5 +1,7 @@
 """A noisy function, searched for with Joint Entropy Search from OptunaHub."""
 
+from __future__ import annotations
+
 import random
 
 import optuna
