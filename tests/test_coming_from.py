@@ -1,6 +1,6 @@
 """The other libraries' code on “Coming from another library” runs, where they are installed.
 
-`make peers` sets up none of them: install what you like to check beside pytest and Typer, and run this file.
+To check it, run this file in an environment that has them.
 """
 
 from __future__ import annotations

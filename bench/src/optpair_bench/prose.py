@@ -59,8 +59,8 @@ What holds for all of them, unless its page says otherwise:
   dotted: a few lucky runs dominate a mean of logarithms. Seconds an ask are those of a busy
   machine: `optpair bench speed` measures speed.
 
-An experiment is run, or continued, by the command at the head of its page; `--paper` asks for as many
-repetitions as the paper has, `--plan` says how long that takes.
+An experiment is run, or continued, by the command at the head of its page; `--paper` asks for as
+many repetitions as the paper has, `--plan` says how long that takes.
 """
 
 _ABOUT = {
@@ -108,8 +108,9 @@ _WHY = {
         now; the two methods share it.""",
     "gp-noisy": """As on the tasks with little noise: MES is given its lower bound on f*, and PES
         knows that the slope at x* is zero.""",
-    "noise-levels": """MES and PES as in `gp` and `gp-noisy`. A seed has the same function and the same draws of noise at every
-        level, so that what a method loses from one level to another is paired, too.""",
+    "noise-levels": """MES and PES as in `gp` and `gp-noisy`. A seed has the same function and the
+        same draws of noise at every level, so that what a method loses from one level to another is
+        paired, too.""",
     "mlp": """Tables of ten levels a parameter, with the noise of a training's seed: after 80 trials
         most methods have seen one of the best rows, and differ by a few thousandths of accuracy, a
         fraction of the noise. Only EI is behind by a hundredth, on two of them.""",
