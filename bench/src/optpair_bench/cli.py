@@ -155,7 +155,7 @@ def table(
     rows: Rows = None,
 ) -> None:
     """Show what an experiment's rows say, as Markdown."""
-    from optpair_bench.analysis import outcomes, statistics
+    from optpair_bench.analysis import outcomes, spaces, statistics
     from optpair_bench.running import experiments
     from optpair_bench.running.rows import read
 
@@ -166,10 +166,11 @@ def table(
     except (OSError, ValueError) as error:
         fail(str(error))
     typer.echo(f"{chosen.title}\n")
-    if chosen in experiments.OUTCOMES:
+    if chosen in experiments.OUTCOMES + experiments.SPACES:
         if not found:
             fail(f"there are no rows: optpair bench run {experiment}")
-        typer.echo(outcomes.markdown(found, chosen), nl=False)
+        module = outcomes if chosen in experiments.OUTCOMES else spaces
+        typer.echo(module.markdown(found, chosen), nl=False)
         return
     for one in kinds:
         typer.echo(statistics.markdown(found, chosen, one))

@@ -28,6 +28,13 @@ SURE = float(ndtr(2.0))  # two standard errors of a normal make sure
 ENOUGH = 0.5  # of the runs of another method: with fewer a method is not ranked beside it
 WHOLE = {
     "optpair": "optpair (default)",
+    "optpair-right": "optpair, right guesses",
+    "optpair-near": "optpair, near guesses",
+    "optpair-wrong": "optpair, wrong guesses",
+    "optpair-optuna": "optpair in Optuna",
+    "optpair-8": "optpair, plates of 8",
+    "logei-right": "πBO, right guesses",
+    "logei-wrong": "πBO, wrong guesses",
     "jes-peak": "JES-peak",
     "jes-exact": "JES-exact",
     "mes-paths": "MES-paths",
@@ -39,6 +46,8 @@ WHOLE = {
     "optuna-gp": "Optuna GP",
     "optuna-tpe": "Optuna TPE",
     "optuna-tpe-group": "Optuna TPE (multivariate)",
+    "optuna-gp-8": "Optuna GP, 8 at once",
+    "optuna-tpe-8": "Optuna TPE, 8 at once",
     "botorch-lognei": "BoTorch log NEI",
     "botorch-jes": "BoTorch JES",
     "botorch-lognehvi": "BoTorch log NEHVI",

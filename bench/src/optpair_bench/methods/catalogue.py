@@ -34,6 +34,7 @@ from optpair.streams import Stream
 from optpair_bench.methods import peers
 from optpair_bench.tasks import OUTPUTSCALE, Task
 from optpair_bench.tasks.joint import JointTask
+from optpair_bench.tasks.spaces import SpaceTask
 
 Model = Literal["known", "marginal", "map"]
 Point = Float[np.ndarray, " d"]
@@ -41,7 +42,13 @@ Point = Float[np.ndarray, " d"]
 OURS = "optpair"
 SINGLE = tuple(name for name, entry in REGISTRY.items() if "best" in entry.goals)
 SEVERAL = tuple(name for name in REGISTRY if name not in SINGLE)
-NAMES = (OURS, *SINGLE, *CONTROLS, *peers.NAMES, *SEVERAL)
+DOORS = (
+    *(f"{OURS}-{kind}" for kind in ("right", "near", "wrong", "optuna", "8")),
+    "logei-right",
+    "logei-wrong",
+)
+"""Ours with a guess, within Optuna, or eight trials at a time: see `spaces.py`."""
+NAMES = (OURS, *SINGLE, *CONTROLS, *peers.NAMES, *SEVERAL, *DOORS)
 
 
 class Method(Protocol):
@@ -101,7 +108,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
 
 def setup(
     text: str,
-    task: Task | JointTask,
+    task: Task | JointTask | SpaceTask,
     model: Model,
     settings: Mapping[str, Any],
     *,
@@ -112,7 +119,7 @@ def setup(
     It is given D + 1 points to begin with unless it has a start of its own.
     """
     name, changed = parse(text)
-    if name == OURS:
+    if name == OURS or name in DOORS:
         model, settings = "marginal", {}
     own = {} if own_start else {"initial": task.dimensions + 1}
     return Setup(name, model, Settings(**{**settings, **changed, **own}))

@@ -400,8 +400,8 @@ METHODS: Mapping[str, Build] = MappingProxyType(
     }
 )
 """Methods of the runner, and how each is built from the initial points and values."""
-NAMES = (*METHODS, "botorch-lognehvi", "optuna-nsga2")
-"""Those of several outcomes too, which `joint.py` builds."""
+NAMES = (*METHODS, "botorch-lognehvi", "optuna-nsga2", "optuna-gp-8", "optuna-tpe-8")
+"""Those that `joint.py` and `spaces.py` build too."""
 
 
 def reports_best_observed(name: str) -> bool:
@@ -411,8 +411,10 @@ def reports_best_observed(name: str) -> bool:
 
 NEEDS = {
     "optuna-gp": ("optuna", "torch"),
+    "optuna-gp-8": ("optuna", "torch"),
     "optuna-nsga2": ("optuna",),
     "optuna-tpe": ("optuna",),
+    "optuna-tpe-8": ("optuna",),
     "optuna-tpe-group": ("optuna",),
     "smac-gp": ("smac",),
     "smac-rf": ("smac",),

@@ -3,9 +3,10 @@
 Every method of a repetition begins with the same D + 1 uniform points and meets the same noise;
 budgets count the evaluations after them. Each repetition of a GP task draws a new function.
 
-In `answers`, `answers-tuning`, `constrained` and `fronts` each method has a start of its own, as
-its users have: budgets count all evaluations, and recommendations are asked for after 2, 5, 10 and
-20 a dimension.
+In `answers`, `answers-tuning`, `constrained`, `fronts` and those of other spaces (`beliefs`,
+`shelf`, `conditional`, `mixtures`, `plates`) each method has a start of its own, as its users have:
+budgets count all evaluations, and recommendations are asked for after 2, 5, 10 and 20 a dimension,
+or when the cell says so.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import numpy as np
 
 from optpair_bench import tasks
 from optpair_bench.methods import Model, Setup, setup
-from optpair_bench.tasks import joint, packages, tables
+from optpair_bench.tasks import joint, packages, pipelines, spaces, tables
 from optpair_bench.tasks.functions import SYNTHETIC
+from optpair_bench.tasks.spaces import SpaceTask
 
 Kind = Literal["inference", "simple", "observed"]
 """Regret at the recommendation, at the best queried point; and the best observed value itself."""
@@ -43,6 +45,8 @@ class Cell:
     evaluations: int
     paper_repetitions: int
     refresh_every: int = 1
+    read: tuple[int, ...] = ()
+    """The evaluations after which a recommendation is asked for, where they are not the usual."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,9 @@ class Experiment:
             raise ValueError(f"{self.name} has tasks of {have} dimensions, none of {list(dims)}")
         return found
 
-    def setup(self, method: str, task: tasks.Task | joint.JointTask, cell: Cell) -> Setup:
+    def setup(
+        self, method: str, task: tasks.Task | joint.JointTask | SpaceTask, cell: Cell
+    ) -> Setup:
         """A method at the experiment's settings; γ is that of JES, others have none."""
         if self.own_start:
             return setup(method, task, self.model, self.settings, own_start=True)
@@ -102,12 +108,12 @@ class Experiment:
         """The number of points that every method is given to begin with."""
         return 0 if self.own_start else dimensions + 1
 
-    def schedule(self, evaluations: int, dimensions: int) -> list[int]:
+    def schedule(self, evaluations: int, dimensions: int, read: Sequence[int] = ()) -> list[int]:
         """The evaluations after which a recommendation is asked for."""
         if not self.own_start:
             return schedule(evaluations)
-        read = [count * dimensions for count in READ_AT if count * dimensions < evaluations]
-        return [*read, evaluations]
+        usual = [count * dimensions for count in READ_AT]
+        return [*(count for count in read or usual if count < evaluations), evaluations]
 
 
 def dimensions(task: str) -> int:
@@ -117,6 +123,8 @@ def dimensions(task: str) -> int:
     (12, 2, 4)
     """
     plain = task.partition("@")[0]
+    if spaces.known(plain):
+        return spaces.dimensions(plain)
     if plain in SYNTHETIC:
         return len(SYNTHETIC[plain].bounds)
     if plain in joint.REGISTRY:
@@ -424,9 +432,117 @@ OUTCOMES = (
     ),
 )
 """What docs/outcomes.md shows."""
+BELIEF_READ = (3, 5, 8, 10, 12, 15, 17, 20, 22, 24)
+"""Evaluations a dimension after which `beliefs` asks for a recommendation."""
+
+
+def _beliefs(*names: str) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(task, 24 * d, 0, read=tuple(count * d for count in BELIEF_READ))
+        for name in names
+        for task, d in ((f"box-{name}", dimensions(f"box-{name.partition('@')[0]}")),)
+    )
+
+
+def _counted(read: Sequence[int], *names: str) -> tuple[Cell, ...]:
+    return tuple(Cell(name, read[-1], 0, read=tuple(read)) for name in names)
+
+
+BELIEVERS = ("optpair", "optpair-right", "optpair-near", "optpair-wrong", "logei", "logei-right")
+SPACES = (
+    Experiment(
+        "beliefs",
+        "Right, near and wrong guesses of where the optimum is",
+        "",
+        _beliefs("branin", "hartmann3", "hartmann6", "branin@5%", "hartmann3@5%", "hartmann6@5%"),
+        (*BELIEVERS, "logei-wrong"),
+        "marginal",
+        {},
+        repetitions=8,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "beliefs-tuning",
+        "Guesses, to tune settings on",
+        "",
+        _beliefs("gp2", "gp4", "rastrigin", "dixon-price", "branin", "hartmann3", "hartmann6"),
+        (*BELIEVERS, "logei-wrong"),
+        "marginal",
+        {},
+        repetitions=4,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "shelf",
+        "Tables of reactions: only their rows exist",
+        "",
+        _counted((5, 10, 20, 50), "shelf-buchwald", "shelf-suzuki"),
+        ("optpair", "logei", "botorch-lognei", "random"),
+        "marginal",
+        {},
+        repetitions=10,
+        kinds=("simple",),
+        own_start=True,
+    ),
+    Experiment(
+        "shelf-tuning",
+        "Tables of other measurements, to tune settings on",
+        "",
+        _counted((5, 10, 20, 50), "shelf-coupling", "shelf-fullerene", "shelf-hplc", "shelf-blend"),
+        ("optpair", "logei", "botorch-lognei", "random"),
+        "marginal",
+        {},
+        repetitions=4,
+        kinds=("simple",),
+        own_start=True,
+    ),
+    Experiment(
+        "conditional",
+        "Parameters that are there only with some values of others",
+        "",
+        _counted(
+            (10, 20, 30, 50),
+            *spaces.CONDITIONAL,
+            *pipelines.NAMES,
+        ),
+        ("optpair", "optpair-optuna", "optuna-tpe-group", "random"),
+        "marginal",
+        {},
+        repetitions=20,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "mixtures",
+        "Fractions that sum to one, and other linear limits",
+        "",
+        tuple(_users(name) for name in spaces.MIXTURES),
+        ("optpair", "botorch-lognei", "random"),
+        "marginal",
+        {},
+        repetitions=5,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "plates",
+        "Eight trials at a time, and one",
+        "",
+        tuple(_users(f"box-{name}") for name in ("branin", "hartmann3", "gp4", "hartmann6@5%")),
+        ("optpair", "optpair-8", "optuna-gp-8", "optuna-tpe-8"),
+        "marginal",
+        {},
+        repetitions=6,
+        kinds=("inference",),
+        own_start=True,
+    ),
+)
+"""What docs/spaces.md shows."""
 SUMMED = ("gp", "gp-noisy", "synthetic", "mlp", "functions", "live")
 """Experiments whose tasks are summed up; the others look at some of them again."""
-ALL = ON_PAGE + ANSWERS + OUTCOMES
+ALL = ON_PAGE + ANSWERS + OUTCOMES + SPACES
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({e.name: e for e in ALL})
 
 

@@ -31,6 +31,7 @@ from optpair_bench.methods import peers
 from optpair_bench.running import cores, experiments, rows
 from optpair_bench.running.rows import Key, Row
 from optpair_bench.running.runs import Run, engine, settings, work
+from optpair_bench.tasks import spaces
 
 AHEAD = 2  # runs that a thread of a cluster has at hand
 
@@ -56,7 +57,7 @@ class Plan:
             peers.check(methods.parse(name)[0])
         cells = experiment.select(self.tasks, self.dims)
         for cell in cells:
-            tasks.check(cell.task)
+            (spaces if spaces.known(cell.task) else tasks).check(cell.task)
         seeds = {cell.task: self._repetitions(experiment, cell) for cell in cells}
         return [
             Run(experiment.name, cell.task, name, seed, self.evaluations or cell.evaluations)

@@ -3,6 +3,11 @@
 On tasks of several outcomes (`tasks/joint.py`), regrets are what the answer and what all queried
 points lack, and *feasible* is the share of the answer's points that truly meet all constraints.
 
+On tasks of other spaces (`tasks/spaces.py`), *legal* is the share of all points so far, the answer
+among them, that keep the limits to 1e-12 and have just the parameters that are active. Of a shelf,
+*chance* is what our method gives the row that it holds to be the best most likely, and *top* is
+whether it is.
+
 *Inference* regret is f(x_opt) − f(x̂) at the recommended point, *simple* regret at the best queried
 point; both noiseless. *Observed* is the best noisy value.
 """
@@ -24,18 +29,25 @@ import numpy as np
 
 import optpair
 from optpair.persistence.documents import settings_to_json
+from optpair.problem.space import Space
 from optpair.threads import engine_work
 from optpair_bench import methods, tasks
-from optpair_bench.methods import joint, peers
+from optpair_bench.methods import joint, peers, spaces
 from optpair_bench.running import experiments
 from optpair_bench.running.rows import Key, Row
 from optpair_bench.tasks import joint as joint_tasks
+from optpair_bench.tasks import spaces as space_tasks
 from optpair_bench.tasks.joint import JointTask
+from optpair_bench.tasks.spaces import Params, SpaceTask
 
 ROOMS = ("problem", "trials", "gp", "cube", "optima", "acquisition", "engine")
 ALONE = ("streams.py",)
 """Packages and modules of the library that decide what is asked and answered."""
+WITHIN = 1e-12  # of a limit's largest weight
 DIGITS = 5  # of what is written; the logarithm of a regret is right to 2e-5
+
+
+AnyTask = tasks.Task | JointTask | SpaceTask
 
 
 @dataclass(frozen=True)
@@ -53,15 +65,17 @@ class Run:
         """What the run is known by."""
         return self.experiment, self.task, self.method, self.seed, self.evaluations
 
-    def setup(self) -> tuple[tasks.Task | JointTask, methods.Setup]:
+    def setup(self) -> tuple[AnyTask, methods.Setup]:
         """The task, and the method at the experiment's settings."""
         experiment, task = experiments.get(self.experiment), _task(self.task, self.seed)
         return task, experiment.setup(self.method, task, experiment.cell(self.task))
 
 
 @lru_cache(maxsize=4)
-def _task(name: str, seed: int) -> tasks.Task | JointTask:
+def _task(name: str, seed: int) -> AnyTask:
     """Kept, so that methods that follow each other share the search for the optimum."""
+    if space_tasks.known(name):
+        return space_tasks.make(name, seed)
     several = name.partition("@")[0] in joint_tasks.REGISTRY
     return joint_tasks.make(name, seed) if several else tasks.make(name, seed)
 
@@ -118,10 +132,57 @@ class JointRecord:
             numbers.append(_short(number))
 
 
+class SpaceRecord:
+    """What a run on a space of any kind has found so far."""
+
+    def __init__(self, task: SpaceTask, method: Any) -> None:
+        self.task, self.method = task, method
+        self.X: list[Params] = []
+        self.checkpoints: dict[str, list[float]] = {
+            name: [] for name in ("evaluations", "inference", "simple", "legal")
+        }
+        self.ours = task.space.table is not None and isinstance(method, spaces.Search)
+        if self.ours:
+            self.checkpoints |= {"chance": [], "top": []}
+
+    def add(self, x: Params) -> float:
+        """Evaluate a point: its noisy value."""
+        self.X.append(x)
+        return self.task.observe(x, len(self.X) - 1)
+
+    def check(self, evaluations: int, answer: Params) -> None:
+        """Write down what this answer lacks, and what all points lack."""
+        legal = [legally(self.task.space, x) for x in (*self.X, answer)]
+        now = [self.task.lost([answer]), self.task.lost(self.X), float(np.mean(legal))]
+        if self.ours:
+            row, chance = self.method.likeliest()
+            now += [chance, float(self.task.lost([row]) == 0)]
+        for numbers, number in zip(self.checkpoints.values(), [evaluations, *now], strict=True):
+            numbers.append(_short(number))
+
+
+def legally(space: Space, params: Params) -> bool:
+    """Whether just what is active has a legal value, and linear limits hold to 1e-12.
+
+    That is counted in units of a limit's largest weight.
+    """
+    if not space.fits(params):
+        return False
+    if space.table is not None:
+        return space.row(params) is not None
+    if not len(space.rows.b):
+        return True
+    excess = space.rows.A @ space.encode(params) - space.rows.b
+    return bool(np.all(np.where(space.rows.equal, np.abs(excess), excess) <= WITHIN))
+
+
 def _begin(
-    task: tasks.Task | JointTask, chosen: methods.Setup, evaluations: int
-) -> tuple[Any, Record | JointRecord]:
+    task: AnyTask, chosen: methods.Setup, evaluations: int
+) -> tuple[Any, Record | JointRecord | SpaceRecord]:
     """A new search, and a record of it."""
+    if isinstance(task, SpaceTask):
+        method = spaces.make(chosen, task)
+        return method, SpaceRecord(task, method)
     if isinstance(task, JointTask):
         return joint.make(chosen, task), JointRecord(task)
     return methods.make(chosen, task, evaluations), Record(task)
@@ -133,9 +194,11 @@ def run(spec: Run) -> Row:
     task, chosen = spec.setup()
     experiment = experiments.get(spec.experiment)
     method, record = _begin(task, chosen, spec.evaluations)
+    x: Any
     for x in task.initial(experiment.initial(task.dimensions)):
         method.tell(x, record.add(x))
-    when = set(experiment.schedule(spec.evaluations, task.dimensions))
+    read = experiment.cell(spec.task).read
+    when = set(experiment.schedule(spec.evaluations, task.dimensions, read))
     if 0 in when:
         record.check(0, method.recommend())
     asks: list[float] = []
@@ -158,11 +221,11 @@ def run(spec: Run) -> Row:
         "versions": versions() | (peers.versions() if chosen.name in peers.NAMES else {}),
     }
     if experiment.keep_queries:
-        row["queries"] = [[_short(u, 5) for u in x] for x in record.X]
+        row["queries"] = [[_short(u, 5) for u in x] for x in np.array(record.X)]
     return row
 
 
-def _head(spec: Run, task: tasks.Task | JointTask, chosen: methods.Setup) -> Row:
+def _head(spec: Run, task: AnyTask, chosen: methods.Setup) -> Row:
     """What the run was made with."""
     own = chosen.recommends == "posterior mean" and chosen.name not in peers.NAMES
     return asdict(spec) | {

@@ -186,6 +186,24 @@ SYNTHETIC = {
 }
 
 
+def noise_share(name: str) -> float:
+    """The per cent after the @ of a task's name, as a share; 0 where there is no @.
+
+    >>> noise_share("gramacy@5%"), noise_share("gramacy")
+    (0.05, 0.0)
+    """
+    _, at, noise = name.partition("@")
+    if not at:
+        return 0.0
+    try:
+        share = float(noise.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not noise.endswith("%") or not 0 <= share < np.inf:
+        raise ValueError(f"after the @ of {name!r} there must be per cent ≥ 0, like 5%")
+    return share
+
+
 @lru_cache
 def spread(name: str) -> float:
     """The standard deviation of a synthetic function over the cube, by Sobol points."""

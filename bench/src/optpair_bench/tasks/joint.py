@@ -30,7 +30,7 @@ from scipy.stats import qmc
 
 from optpair.engine.hypervolume import hypervolume
 from optpair.shapes import Bool, Float
-from optpair_bench.tasks.functions import Bounds, Optimum, branin
+from optpair_bench.tasks.functions import Bounds, Optimum, branin, noise_share
 
 Points = Float[np.ndarray, "q d"]
 Outcomes = Float[np.ndarray, "q O"]
@@ -306,15 +306,7 @@ def make(name: str, seed: int = 0) -> JointTask:
     >>> make("gramacy@5%").noise
     0.05
     """
-    plain, at, noise = name.partition("@")
+    plain = name.partition("@")[0]
     if plain not in REGISTRY:
         raise ValueError(f"task must be one of {', '.join(REGISTRY)}, not {name!r}")
-    if not at:
-        return JointTask(name, seed, REGISTRY[plain])
-    try:
-        share = float(noise.removesuffix("%")) / 100
-    except ValueError:
-        share = -1.0
-    if not noise.endswith("%") or not 0 <= share < np.inf:
-        raise ValueError(f"after the @ of {name!r} there must be per cent ≥ 0, like 5%")
-    return JointTask(name, seed, REGISTRY[plain], share)
+    return JointTask(name, seed, REGISTRY[plain], noise_share(name))
