@@ -430,7 +430,7 @@ def test_pickles_and_clones() -> None:
         ("batch", True, TypeError, "batch must be an int"),
         ("noise", "none", ValueError, "noise must be 'folds', None, .*, not 'none'"),
         ("noise", -1.0, ValueError, "noise must be None, .*, not -1.0"),
-        ("space", Float(0, 1), TypeError, "space must be a Space or a dict"),
+        ("space", Float(0, 1), TypeError, "space must be a Space, a dict"),
         ("space", {"right": 3}, TypeError, "Space's entries must be"),
         ("space", {"right": [0.5]}, ValueError, "needs at least one parameter"),
         ("space", {"right": []}, ValueError, "'right' must have something to choose from"),

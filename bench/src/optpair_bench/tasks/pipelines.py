@@ -1,8 +1,9 @@
 """Choices between models of scikit-learn, trained on data that it ships: conditional by nature.
 
 `pipeline-diabetes` is R² of a regression by five folds, `pipeline-cancer` the negated log loss of a
-classification by three. Folds are fixed, so values are exact. What is best is not known: `best` is
-the best of 4,000 random points and of what climbs from the best of these have found.
+classification by three. Folds are fixed, so values are exact. What is best is not known: of
+the first it is the best of 3,000 points that fill the space and of 1,000 around these, of the
+second that of 242 logistic models, as all others are far behind.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SPACES: Mapping[str, Space] = {
     ),
     "pipeline-cancer": Space(
         {
-            "scale": Categorical(["none", "standard", "power"]),
+            "scale": Categorical(["none", "standard", "robust"]),
             "model": Categorical(["logistic", "neighbours", "bayes", "tree"]),
             "C": Float(1e-4, 1e3, log=True, when={"model": "logistic"}),
             "k": Int(3, 100, log=True, when={"model": "neighbours"}),
@@ -43,7 +44,7 @@ SPACES: Mapping[str, Space] = {
     ),
 }
 NAMES = tuple(SPACES)
-BEST = {"pipeline-diabetes": 0.5075447226789496, "pipeline-cancer": 0.0}
+BEST = {"pipeline-diabetes": 0.5075447226789496, "pipeline-cancer": -0.0730920157670008}
 WORST = -2.0  # of either: much worse than knowing nothing
 
 
@@ -104,7 +105,7 @@ def _classification(p: Mapping[str, Any]) -> Any:
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import PowerTransformer, StandardScaler
+    from sklearn.preprocessing import RobustScaler, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
 
     if p["model"] == "logistic":
@@ -117,7 +118,7 @@ def _classification(p: Mapping[str, Any]) -> Any:
         model = DecisionTreeClassifier(
             max_depth=p["depth"], min_samples_leaf=p["leaf"], random_state=0
         )
-    scale = {"none": None, "standard": StandardScaler(), "power": PowerTransformer()}[p["scale"]]
+    scale = {"none": None, "standard": StandardScaler(), "robust": RobustScaler()}[p["scale"]]
     return model if scale is None else make_pipeline(scale, model)
 
 

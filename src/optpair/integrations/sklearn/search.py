@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -77,7 +77,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         `Ordinal`, `Categorical`, or a list of any objects to choose from. A list of numbers is an
         `Ordinal`, a list of one is given as it is; a tuple of two numbers may be meant as a range,
         and is refused. Of SciPy's distributions, `uniform`, `loguniform` and `randint` are taken
-        for their ranges.
+        for their ranges. A list of dicts is a choice between them, as in `GridSearchCV`.
     evaluations: trials, each of which is one cross-validation.
     batch: trials asked for at once. All their folds share `n_jobs`.
     noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
@@ -118,7 +118,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any,
-        space: Space | Mapping[str, Choices],
+        space: Space | Mapping[str, Choices] | Sequence[Mapping[str, Choices]],
         *,
         evaluations: int = 30,
         batch: int = 1,

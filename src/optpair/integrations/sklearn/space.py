@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,47 +20,74 @@ UNIFORM, LOG_UNIFORM, WHOLE = {"uniform"}, {"loguniform", "reciprocal"}, {"randi
 """SciPy's names of the distributions that say no more than a range and a scale."""
 
 
-class NumberedSpace:
-    """The user's space: lists of any objects stand in it by their places."""
+@dataclass(frozen=True)
+class _Entry:
+    """A parameter of the estimator as the optimizer has it: in some of the dicts, by a key."""
 
-    def __init__(self, given: Space | Mapping[str, Choices]) -> None:
-        if not isinstance(given, Mapping):
-            raise TypeError(
-                f"space must be a Space or a dict like {{'alpha': Float(0, 1)}}, not {given!r}"
-            )
-        self._names = tuple(given)
-        self._lists: dict[str, list[Any]] = {}
-        tuned: dict[str, Any] = {}
-        for name, p in given.items():
-            if isinstance(p, Context):
-                raise ValueError(
-                    f"{name!r} is a Context, but a search chooses all that an estimator is given; "
-                    "make it a Float or Categorical, or ask and tell: Optimizer.ask(context=…)"
-                )
-            found = _read(name, p)
-            if not isinstance(found, list):
-                tuned[name] = found
-                continue
-            self._lists[name] = found
-            if len(found) > 1:
-                tuned[name] = _ordered(found) or Categorical(range(len(found)))
+    name: str
+    key: str
+    grids: tuple[int, ...]
+    given: Any
+    """A parameter, or the objects to choose from."""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether there is anything to choose."""
+        return not isinstance(self.given, list) or len(self.given) > 1
+
+    def parameter(self, when: Mapping[str, Any] | None) -> Parameter:
+        """What the optimizer is given."""
+        if not isinstance(self.given, list):
+            return replace(self.given, when=when) if when else self.given  # checked by Space
+        found = _ordered(self.given) or Categorical(range(len(self.given)))
+        return replace(found, when=when) if when else found
+
+
+class NumberedSpace:
+    """The user's space: lists of any objects stand in it by their places.
+
+    A list of dicts is a choice between them: one more parameter says which, and the others are
+    there only with the dicts that have them. What several dicts have alike is one parameter.
+    """
+
+    def __init__(self, given: Space | Mapping[str, Choices] | Sequence[Mapping[str, Choices]]):
+        grids = _grids(given)
+        self._entries = _entries(grids)
+        self._grid = _free("grid", {entry.name for entry in self._entries})
+        tuned: dict[str, Parameter] = {}
+        if len(grids) > 1:
+            tuned[self._grid] = Categorical(range(len(grids)))
+        for entry in self._entries:
+            if entry.tuned:
+                tuned[entry.key] = entry.parameter(self._when(entry, len(grids)))
         limits = given.limits if isinstance(given, Space) else ()
         self.space = Space(tuned, limits)
+        self._grids = len(grids)
+
+    def _when(self, entry: _Entry, grids: int) -> dict[str, Any] | None:
+        """When a parameter is there: its own conditions, and in which of several dicts."""
+        own = dict(getattr(entry.given, "when", None) or {})
+        keys = {e.name: e.key for e in self._entries if entry.grids[0] in e.grids}
+        own = {keys.get(parent, parent): values for parent, values in own.items()}
+        if len(entry.grids) < grids:
+            own[self._grid] = list(entry.grids)
+        return own or None
 
     def named(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the estimator is given."""
-        active = [n for n in self._names if n in params or n not in self.space]
-        return {n: self._own(n, params) for n in active}
+        grid = params.get(self._grid, 0) if self._grids > 1 else 0
+        own = [entry for entry in self._entries if grid in entry.grids]
+        return {e.name: self._own(e, params) for e in own if e.key in params or not e.tuned}
 
-    def _own(self, name: str, params: Mapping[str, Any]) -> Any:
-        objects = self._lists.get(name)
-        if objects is None:
-            return params[name]
-        if name not in self.space:
+    def _own(self, entry: _Entry, params: Mapping[str, Any]) -> Any:
+        objects = entry.given
+        if not isinstance(objects, list):
+            return params[entry.key]
+        if not entry.tuned:
             return objects[0]
-        if isinstance(self.space[name], Ordinal):
-            return next(each for each in objects if each == params[name])
-        return objects[params[name]]
+        if isinstance(self.space[entry.key], Ordinal):
+            return next(each for each in objects if each == params[entry.key])
+        return objects[params[entry.key]]
 
     def served(self, found: Recommendation | Front) -> Any:
         """The same, with the objects themselves."""
@@ -75,16 +102,82 @@ class NumberedSpace:
     @property
     def labels(self) -> dict[str, list[str]]:
         """Words for the objects that stand by their places, as a page shows them."""
-        tuned = {n: o for n, o in self._lists.items() if isinstance(self.space.get(n), Categorical)}
-        return {name: _words(objects) for name, objects in tuned.items()}
+        listed = [e for e in self._entries if isinstance(e.given, list)]
+        placed = [e for e in listed if isinstance(self.space.get(e.key), Categorical)]
+        words = {entry.key: _words(entry.given) for entry in placed}
+        if self._grids > 1:
+            words[self._grid] = _words([self._said(grid) for grid in range(self._grids)])
+        return words
+
+    def _said(self, grid: int) -> str:
+        """What a dict gives as it is, and other dicts do not."""
+        own = [e for e in self._entries if e.grids == (grid,) and not e.tuned]
+        return ", ".join(f"{e.name} = {_words(e.given)[0]}" for e in own) or f"dict {grid}"
 
     @property
     def single(self) -> dict[str, str]:
-        """Words for what is given as it is."""
-        return {n: _words(o)[0] for n, o in self._lists.items() if n not in self.space}
+        """Words for what is given as it is, with whatever else."""
+        fixed = [e for e in self._entries if not e.tuned and len(e.grids) == self._grids]
+        return {entry.name: _words(entry.given)[0] for entry in fixed}
 
     def _trial(self, trial: Trial) -> Trial:
         return replace(trial, params=self.named(trial.params))
+
+
+def _grids(given: object) -> list[Mapping[str, Choices]]:
+    """The dicts that are chosen between; one is no choice."""
+    grids: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    for grid in grids:
+        if not isinstance(grid, Mapping):
+            raise TypeError(
+                "space must be a Space, a dict like {'alpha': Float(0, 1)}, or a list of such "
+                f"dicts, not {given!r}"
+            )
+        if len(grids) > 1 and isinstance(grid, Space) and (grid.limits or grid.shelf):
+            raise ValueError(
+                "space: in a list, a Space with where or of rows has no meaning for the others; "
+                "give it alone, with the choice as a parameter and when={…}"
+            )
+    if not grids:
+        raise ValueError("space must have something to tune, not []: give a dict, or several")
+    return grids
+
+
+def _entries(grids: Sequence[Mapping[str, Choices]]) -> list[_Entry]:
+    """The parameters of all dicts; one that is alike in several is one."""
+    found: list[_Entry] = []
+    for number, grid in enumerate(grids):
+        for name, p in grid.items():
+            if isinstance(p, Context):
+                raise ValueError(
+                    f"{name!r} is a Context, but a search chooses all that an estimator is given; "
+                    "make it a Float or Categorical, or ask and tell: Optimizer.ask(context=…)"
+                )
+            given = _read(name, p)
+            same = [i for i, e in enumerate(found) if e.name == name and _alike(e.given, given)]
+            if same:
+                found[same[0]] = replace(found[same[0]], grids=(*found[same[0]].grids, number))
+                continue
+            key = _free(name, {entry.key for entry in found}, f" [{number}]")
+            found.append(_Entry(name, key, (number,), given))
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two choices are the same; conditions belong to their dict."""
+    if getattr(one, "when", None) or type(one) is not type(other):
+        return False
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):  # objects that cannot be compared
+        return False
+
+
+def _free(name: str, taken: Collection[str], mark: str = "_") -> str:
+    """A name that is not taken: with a mark where it is."""
+    while name in taken:
+        name += mark
+    return name
 
 
 def _words(objects: Sequence[Any]) -> list[str]:
