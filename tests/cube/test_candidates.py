@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cube_cases import MIXED, is_legal
-from optpair.cube.candidates import Screening, space_filling
+from optpair.cube.candidates import BOXES, SIDE, Screening, space_filling
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
+from optpair.problem.linear import Rows
 from optpair.streams import Stream
 
 BOX = Cube.box(2)
@@ -75,3 +78,34 @@ def test_a_region_holds_all_points() -> None:
         np.testing.assert_array_equal(points[:, 0], 0.3)
         assert np.all((points[:, 1] >= 0.4) & (points[:, 1] <= 0.6))
         assert len(np.unique(points[:, 1])) > 3
+
+
+def test_boxes_surround_the_first_anchors() -> None:
+    cube = Cube.box(9)
+    anchors = np.random.default_rng(3).uniform(size=(8, 9))
+    screening = Screening.of(Stream.of(2), cube, 400, boxed=True)
+    _, fill = screening.points(Region.whole(cube), anchors)
+    for box in range(BOXES):
+        low = np.clip(anchors[box] - SIDE / 2, 0, 1 - SIDE)
+        own = fill[100 * box : 100 * (box + 1)]
+        assert np.all((own >= low) & (own <= low + SIDE))
+        np.testing.assert_allclose(own.mean(0), low + SIDE / 2, atol=2 * SIDE / 100)
+
+
+def test_boxes_leave_categories_and_linear_limits_alone() -> None:
+    anchors = MIXED.spread(np.full((1, 4), 0.05))
+    for points in Screening.of(Stream.of(1), MIXED, 200, boxed=True).points(
+        Region.whole(MIXED), anchors
+    ):
+        assert is_legal(points)
+    assert np.all(points[:, 0] <= SIDE)
+    assert len(np.unique(points[:, 3:], axis=0)) == 3
+    box = Cube.box(3)
+    rows = Rows(np.array([[1.0, 1.0, 0.0]]), np.array([1.0]), np.array([True]))
+    region = replace(Region.whole(box), rows=rows)
+    _, fill = Screening.of(Stream.of(1), box, 200, boxed=True).points(
+        region, np.array([[0.1, 0.9, 0.1]])
+    )
+    np.testing.assert_allclose(fill[:, 0] + fill[:, 1], 1.0, atol=1e-12)
+    assert np.ptp(fill[:, 0]) > 0.9
+    assert np.ptp(fill[:, 2]) <= SIDE

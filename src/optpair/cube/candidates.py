@@ -1,4 +1,9 @@
-"""Candidates: points that fill the space, and points near the best data."""
+"""Candidates: points that fill the space, and points near the best data.
+
+Hundreds of points fill a plane, and say next to nothing of a cube of twenty dimensions: nearly all
+of them are far from anything good. A *boxed* screening fills boxes around the best data instead;
+climbs may leave them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ from optpair.shapes import Float, Num
 from optpair.streams import Stream
 
 ANCHORS = 8  # best data points that a screening looks around
+BOXES, SIDE = 4, 0.4  # boxes of a boxed screening, and their side
 
 
 def space_filling(
@@ -36,6 +42,22 @@ def near(
     return moved
 
 
+def _boxes(
+    U: Float[np.ndarray, "N d"], region: Region, anchors: Num[np.ndarray, "A D"]
+) -> Float[np.ndarray, "N d"]:
+    """Points of [0,1]^d, as many of them in a box around each of the first anchors.
+
+    A box gets consecutive points of the lattice, which fill it evenly. Categories stay free, and so
+    do parameters that linear limits speak of.
+    """
+    layout = region.cube.layout
+    first = np.searchsorted(layout.owner, np.arange(layout.parameters))
+    box = np.arange(len(U)) * min(BOXES, len(anchors)) // len(U)
+    centre = anchors[box][:, first]
+    low = np.clip(centre - SIDE / 2, 0.0, 1.0 - SIDE)
+    return np.where(layout.numeric[first] & ~np.isin(first, region.coupled), low + SIDE * U, U)
+
+
 class Screening(NamedTuple):
     """The points of a screening, up to the anchors that some of them surround."""
 
@@ -43,9 +65,18 @@ class Screening(NamedTuple):
     shift: Float[np.ndarray, " d"]  # of all of them
     scale: Float[np.ndarray, "n 1"]  # distances from the anchors
     moves: Moves
+    boxed: bool = False
 
     @classmethod
-    def of(cls, stream: Stream, cube: Cube, points: int, anchors: int = ANCHORS) -> Screening:
+    def of(
+        cls,
+        stream: Stream,
+        cube: Cube,
+        points: int,
+        anchors: int = ANCHORS,
+        *,
+        boxed: bool = False,
+    ) -> Screening:
         """`points` that fill the space, and a quarter as many at 0.001 to 0.3 from the anchors."""
         rng, around = stream.draw(), max(points // 4, anchors)
         return cls(
@@ -53,6 +84,7 @@ class Screening(NamedTuple):
             rng.uniform(size=cube.parameters),
             10 ** rng.uniform(-3.0, -0.5, (around, 1)),
             cube.moves(rng, around),
+            boxed,
         )
 
     def points(
@@ -65,7 +97,9 @@ class Screening(NamedTuple):
         """
         every = region.listed(most)
         if every is None:
-            filling = region.fill((self.base + self.shift) % 1.0)
+            U = (self.base + self.shift) % 1.0
+            boxed = self.boxed and len(anchors) > 0
+            filling = region.fill(_boxes(U, region, anchors) if boxed else U)
         else:
             filling = np.resize(every, (-(-len(every) // ANCHORS) * ANCHORS, every.shape[1]))
         anchors = region.anchors(anchors) if len(anchors) else filling[:1]

@@ -7,6 +7,7 @@ from optpair.engine.settings import Settings
 CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
 STARS = 128  # points of sampled optima that are screened, or one of each optimum
 LISTED = 1024  # rows of a table that are all screened beside sampled optima; of more, some are
+MANY, FEW = 8, 5  # parameters, and trials for each of them
 PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 
 
@@ -19,6 +20,15 @@ def paths_screened(settings: Settings, dimensions: int) -> int:
     """Space-filling points at which sample paths are screened: a plane is soon filled."""
     fewer = 3 if dimensions <= 2 else 1
     return settings.path_candidates or PATH_CANDIDATES // fewer
+
+
+def boxed(parameters: int, told: int) -> bool:
+    """Whether points are screened around the best data only: few trials of many parameters.
+
+    >>> [boxed(7, 10), boxed(8, 39), boxed(8, 40)]
+    [False, True, False]
+    """
+    return parameters >= MANY and told < FEW * parameters
 
 
 def climb_steps(settings: Settings, dimensions: int) -> int:

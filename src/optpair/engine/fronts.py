@@ -157,7 +157,7 @@ class Fronts:
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
         anchors = goals.best_data(engine.region, model.wanted, model.posteriors, self.data)
-        points = engine.points(stream.child(1), engine.region, anchors, optima=False)
+        points = engine.points(stream.child(1), engine.region, anchors, self.data, optima=False)
         points = np.concatenate([points, self._legal])
         plain = compromise(model, _weights(stream.child(2), len(columns)))
         means = np.stack([own.screen(points) for own in plain.means], 1)

@@ -323,7 +323,7 @@ class Engine:
 
     def _optima(self, stream: Stream, paths: tuple[Paths, ...], model: Model, data: Data) -> Optima:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
-        screening = Screening.of(stream, self.cube, points)
+        screening = Screening.of(stream, self.cube, points, boxed=self._boxed(data))
         anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
         goal = goals.goal(model.wanted)
         optima = goal.optima(paths, self.region, screening, anchors, self.steps)
@@ -349,7 +349,7 @@ class Engine:
         region = self.region.without(known)
         paths = paths if "paths" in entry.needs else None
         anchors = goals.best_data(self.region, model.wanted, posteriors, data)
-        points = self.points(stream.child(1), region, anchors, optima=optima is not None)
+        points = self.points(stream.child(1), region, anchors, data, optima=optima is not None)
         context = Context(
             posteriors,
             self.cube,
@@ -405,7 +405,7 @@ class Engine:
         function = weighted(self._worth(stream, model), "worth", weights, model.worst)
         penalised = under_constraints(function, model, wider=wider)
         anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
-        points = self.points(stream.child(1), self.region, anchors, optima=False)
+        points = self.points(stream.child(1), self.region, anchors, data, optima=False)
         values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
         region = self.region
         x, _ = maximise(
@@ -425,12 +425,22 @@ class Engine:
             return plain(model)
         return compromise(model, stream.child(2).draw().dirichlet(np.ones(count))[None])
 
+    def _boxed(self, data: Data) -> bool:
+        """Whether points are screened around the best data only."""
+        return budget.boxed(self.cube.parameters, data.told)
+
     def points(
-        self, stream: Stream, region: Region, anchors: Float[np.ndarray, "A D"], *, optima: bool
+        self,
+        stream: Stream,
+        region: Region,
+        anchors: Float[np.ndarray, "A D"],
+        data: Data,
+        *,
+        optima: bool,
     ) -> Float[np.ndarray, "N D"]:
         """The points at which a function is screened."""
         count = budget.screened(self.settings, optima=optima)
-        screening = Screening.of(stream, self.cube, count)
+        screening = Screening.of(stream, self.cube, count, boxed=self._boxed(data))
         most = budget.LISTED if optima else None
         found = np.concatenate(screening.points(region, anchors, most))
         if self.beliefs is None or not self.beliefs.placed:
