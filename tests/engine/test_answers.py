@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Float, Int, Optimizer, Space
-from optpair.engine.answers import Answers, still_to_win, variance_shares
+from optpair.engine.answers import Answers, still_to_win
+from optpair.engine.effects import variance_shares
 from optpair.gp.inference.chains import POOLED
 from shell_cases import SPACE, cheap, filled, jes, objective, point
 
@@ -120,6 +121,25 @@ def test_shares_of_variance_of_a_product_are_shared() -> None:
     assert found is not None
     np.testing.assert_allclose(found.first, 3 / 7, atol=0.02)
     np.testing.assert_allclose(found.total, 4 / 7, atol=0.01)
+
+
+def test_pairs_of_parameters_explain_what_neither_does_alone() -> None:
+    """Ishigami's function: the first and the third interact (0.2437), the second stands alone."""
+
+    def ishigami(U: np.ndarray) -> np.ndarray:
+        a, b, c = np.pi * (2 * U.T - 1)
+        return np.asarray(np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a))
+
+    found = variance_shares(ishigami, 3)
+    assert found is not None
+    assert list(found.pairs) == [(0, 2)]
+    assert found.pairs[0, 2] == pytest.approx(0.2437, abs=0.01)
+    product = variance_shares(lambda U: U[:, 0] * U[:, 1] + U[:, 2], 4)  # 1/144 of 7/144 + 1/12
+    assert product is not None
+    assert product.pairs == {(0, 1): pytest.approx(1 / 19, abs=0.01)}
+    plain = variance_shares(lambda U: U @ np.array([3.0, 2.0, 0.0]), 3)
+    assert plain is not None
+    assert plain.pairs == {}
 
 
 def test_a_constant_has_no_effects() -> None:

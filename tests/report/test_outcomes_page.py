@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from report_cases import EVIL, Browse, Page
 
 from optpair import Categorical, Constraint, Float, Optimizer, Settings, Space
-from optpair.report import outcomes
+from optpair.report import outcomes, outcomes_page
 from optpair.report.front import front, outcome_axis
+from optpair.report.health import joint_notes
 from optpair.report.outcome_words import probability, standing, verdict
 from optpair.report.outcomes import Belief, JointFindings, JointSubject, Volume
 from outcome_cases import ALL, CONSTRAINED, FRONT, LIMIT, point, several, told, truth
@@ -100,8 +102,66 @@ def test_the_front_is_that_of_recommend(compromises: Shown) -> None:
     assert [o["trial"] for o in compromises.summary["best_observed"]] == [
         trial.id for trial in answer.observed
     ]
-    assert len(compromises.page.all("path", "whisker")) == len(answer.points)
+    drawn = compromises.text.partition('class="card front"')[2].partition("</section>")[0]
+    assert drawn.count('class="whisker"') == len(answer.points)
     assert compromises.text.count(">on the front<") == len(answer.observed)
+
+
+@pytest.mark.parametrize("kind", ["limited", "compromises"])
+def test_the_model_is_checked_for_every_outcome(kind: str, request: pytest.FixtureRequest) -> None:
+    shown: Shown = request.getfixturevalue(kind)
+    titles = re.findall(r"<h2>(.*?)</h2>", shown.text)
+    assert {"Every trial at a glance", "Can the model predict?"} <= set(titles)
+    names = shown.subject.problem.names
+    checks = shown.text.partition("<h2>Can the model predict?</h2>")[2].partition("</section>")[0]
+    assert re.findall("<figcaption>(.*?)</figcaption>", checks) == list(names)
+    for name in names:
+        check = shown.found.checks[name]
+        rows = [row for row in shown.subject.told if name in row.outcomes]
+        assert [shown.subject.told[t].number for t in check.trial] == [r.number for r in rows]
+        np.testing.assert_allclose(check.y, [r.outcomes[name] for r in rows])
+        assert f"of {len(rows)} lie in their 95 % interval" in checks
+        assert check.explained > 0.5  # smooth and without noise
+    assert shown.found.success is not None
+    assert "chance of success" in shown.text
+
+
+@pytest.mark.parametrize(("least", "objectives"), [(0.0, ["gain"]), (1.1, [])])
+def test_a_plane_is_shown_where_two_parameters_interact(
+    limited: Shown, monkeypatch: pytest.MonkeyPatch, least: float, objectives: list[str]
+) -> None:
+    monkeypatch.setattr(outcomes, "INTERACTS", least)
+    found = outcomes.gather(limited.subject)
+    assert found is not None
+    assert list(found.planes) == objectives
+    text = outcomes_page.render(limited.subject, found, datetime(2026, 1, 1))
+    assert text.count(" together</h2>") == len(objectives)
+
+
+def test_lines_of_trials_end_at_every_outcome_and_break_no_limit_boldly(limited: Shown) -> None:
+    zones = [zone["data-name"] for zone in limited.page.all("rect", "zone")]
+    assert sorted(zones[:2]) == ["x", "y"]
+    assert zones[2:] == list(limited.subject.problem.names)
+    lines = {int(a["data-n"] or -1): a for a in limited.page.all("path", "thread")}
+    for row in limited.subject.told:
+        line = lines[row.number]
+        assert ("level0" in (line["class"] or "")) or not limited.subject.broken(row)
+        missing = [(y == "-") for y in (line["data-y"] or "").split(" ")[2:]]
+        assert missing == [name not in row.outcomes for name in zones[2:]]
+
+
+def test_what_looks_wrong_is_said_by_outcome(limited: Shown) -> None:
+    assert joint_notes(limited.subject, limited.found) == []
+    checks = {n: c._replace(explained=-0.1) for n, c in limited.found.checks.items()}
+    said = joint_notes(limited.subject, replace(limited.found, checks=checks))
+    assert [line.split(":")[0] for line in said] == [
+        f"No parameter explains {name}" for name in checks
+    ]
+    best = limited.found.best
+    edge = replace(best, params=dict(best.params) | {"x": 0.0})
+    at = replace(limited.found, points=(edge,), stars=[edge.params] * 9)
+    (bound,) = joint_notes(limited.subject, at)
+    assert "at the lower bound of x (0)" in bound
 
 
 def test_the_observed_front_is_a_stair_below_which_everything_is_beaten(compromises: Shown) -> None:

@@ -5,7 +5,7 @@ Everything is to be maximised, on the cube, in raw units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
-from optpair.cube.lattice import lattice
+from optpair.engine.effects import Effects, variance_shares
 from optpair.engine.fronts import LARGEST, POINTS, Front, Fronts, Sets
 from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at, restored
 from optpair.engine.plate import Info, Sampled
@@ -31,7 +31,6 @@ from optpair.trials.estimate import Estimate
 
 CAUTION = 0.5  # standard deviations by which a recommendation is discounted
 NOTHING: Mapping[str, float] = MappingProxyType({})
-MOST_POINTS = 2**14  # at which effects are measured
 
 
 class Answer(NamedTuple):
@@ -87,16 +86,6 @@ class Noise(NamedTuple):
 
     std: float
     share: float | None  # None where all values are the same
-
-
-class Effects(NamedTuple):
-    """Shares of the variance of the predicted value over the whole space, one per parameter.
-
-    first: what a parameter explains on its own. total: together with all its interactions.
-    """
-
-    first: Float[np.ndarray, " d"]
-    total: Float[np.ndarray, " d"]
 
 
 @dataclass(frozen=True)
@@ -340,16 +329,21 @@ class Answers:
         return Noise(std, min(variance / spread, 1.0) if spread > 0 else None)
 
     @engine_work
-    def left_out(self) -> LeftOut:
-        """What the model predicts of each value from the others, by today's hyperparameters."""
-        objective, column = self.model.objective, self.column
+    def left_out(self, column: int | None = None) -> LeftOut:
+        """What the model predicts of each value from the others, by today's hyperparameters.
+
+        Of the only objective, unless another outcome's column is given.
+        """
+        column = self.column if column is None else column
+        objective = self.model.outcomes[column]
         posterior = objective.posterior if objective.wider is None else objective.wider
         means, variance = posterior.left_out()
         measured = self.data.outcome(column)
         z, counts = objective.scaling.standardise(measured.y), ~measured.doubted
-        wrong, spread = np.mean((z - means.mean(0))[counts] ** 2), np.var(z[counts])
+        wrong, values = (z - means.mean(0))[counts], z[counts]
         rows = self.data.trial[~np.isnan(self.data.Y[:, column])]
-        explained = float(1 - wrong / spread) if spread > 0 else 0.0
+        differ = len(values) > 0 and values.min() < values.max()
+        explained = float(1 - np.mean(wrong**2) / np.var(values)) if differ else 0.0
         return LeftOut(rows, measured.y, restored(means, variance, objective), explained)
 
     @engine_work
@@ -359,10 +353,12 @@ class Answers:
 
     @property
     def distinct_sets(self) -> tuple[int, int]:
-        """How many hyperparameter sets differ, and how many there are."""
-        posterior = self.model.outcomes[self.column].posterior
-        scales = np.column_stack([posterior.outputscale, posterior.noise, posterior.mean])
-        return len(np.unique(scales, axis=0)), posterior.sets
+        """How many hyperparameter sets differ, and how many there are: of the worst outcome."""
+        found = []
+        for posterior in (outcome.posterior for outcome in self.model.outcomes):
+            scales = np.column_stack([posterior.outputscale, posterior.noise, posterior.mean])
+            found.append((len(np.unique(scales, axis=0)), posterior.sets))
+        return min(found)
 
     @engine_work
     def effects(self, column: int | None = None) -> Effects | None:
@@ -440,28 +436,3 @@ def still_to_win(
     low, high = np.quantile(halves, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     mean = float(np.mean(halves))
     return 2 * mean, (2 * float(low), 2 * max(float(high), mean))
-
-
-def variance_shares(
-    function: Callable[[np.ndarray], np.ndarray], parameters: int
-) -> Effects | None:
-    """First-order and total Sobol indices of a function of [0, 1]^d; None where it is constant.
-
-    With A and B two designs and AB_j the first with column j of the second,
-
-        first_j = E[f(B) (f(AB_j) − f(A))] / V,    total_j = E[(f(A) − f(AB_j))²] / 2V
-    """
-    points = 1 << int(np.log2(MOST_POINTS / (parameters + 2)))
-    both = (lattice(2 * parameters, points) + 0.5 / points) % 1.0
-    A, B = both[:, :parameters], both[:, parameters:]
-    mixed = [np.where(np.arange(parameters) == j, B, A) for j in range(parameters)]
-    values = function(np.concatenate([A, B, *mixed])).reshape(parameters + 2, points)
-    centre = values[:2].mean()
-    fA, fB, fAB = values[0] - centre, values[1] - centre, values[2:] - centre
-    variance = float(np.mean(values[:2] ** 2) - centre**2)
-    if not variance > 1e-12 * max(float(np.mean(values**2)), 1e-12):
-        return None
-    first = np.mean(fB * (fAB - fA), axis=1) / variance
-    total = np.mean((fA - fAB) ** 2, axis=1) / (2 * variance)
-    total = np.clip(total, 0.0, 1.0)
-    return Effects(np.clip(first, 0.0, total), total)

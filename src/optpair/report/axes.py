@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from optpair.problem.space import Categorical, Int, Ordinal, Parameter
+from optpair.report.subject import Model
 from optpair.report.words import number, power, short
 
 MOST_LABELS = 12
@@ -122,6 +123,16 @@ class Levels:
 
 
 Axis = Line | Levels | Choices
+
+
+def of_model(model: Model) -> dict[str, Axis]:
+    """The axis of every parameter that is modelled, with the categories as the user knows them."""
+    return {
+        name: of_parameter(
+            parameter, model.named(name) if isinstance(parameter, Categorical) else ()
+        )
+        for name, parameter in model.space.items()
+    }
 
 
 def of_parameter(parameter: Parameter, choices: Sequence[Any] = ()) -> Axis:

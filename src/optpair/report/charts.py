@@ -11,11 +11,11 @@ from optpair.engine.answers import LeftOut
 from optpair.problem.outcomes import Direction
 from optpair.report import axes
 from optpair.report.axes import Choices, Line
-from optpair.report.findings import Answer, Findings, Moment, Slice
-from optpair.report.frame import SLANT, Frame, drawing, mark
+from optpair.report.findings import Answer, Findings, Moment, Slice, Succeeds
+from optpair.report.frame import SLANT, Frame, mark
 from optpair.report.markup import Markup, broken, el, join, px
 from optpair.report.subject import Row
-from optpair.report.words import number, short
+from optpair.report.words import number
 
 MOST_TITLED = 300  # more dots than this say nothing to the pointer
 FADES = 5  # degrees of a trial's distance from a slice
@@ -124,12 +124,13 @@ def _trials(frame: Frame, told: Sequence[Row]) -> Markup:
     if len(told) > MOST_TITLED:
         return frame.dots(places, "trial")
     return join(
-        el("circle", el("title", _title(row)), cx=x, cy=y, r=2.6, class_="trial")
+        el("circle", el("title", title(row)), cx=x, cy=y, r=2.6, class_="trial")
         for row, (x, y) in zip(told, places, strict=True)
     )
 
 
-def _title(row: Row) -> str:
+def title(row: Row) -> str:
+    """What the pointer says of a trial."""
     assert row.value is not None
     return f"trial {row.number}: {number(row.value)}"
 
@@ -216,7 +217,7 @@ def _seen(frame: Frame, seen: Row, name: str) -> Markup:
     if name not in seen.params:
         return Markup()
     at = frame.px(seen.params[name]), frame.py(seen.value)
-    return mark(*at, "star", "observed", _title(seen))
+    return mark(*at, "star", "observed", title(seen))
 
 
 def _posts(
@@ -290,37 +291,32 @@ def left_out(check: LeftOut, numbers: Sequence[int]) -> Markup:
     )
 
 
-def parallel(
-    told: Sequence[Row], scales: Mapping[str, axes.Axis], worth: Line, sign: float
-) -> Markup:
-    """One line a trial through all its parameters to its value, the better the stronger."""
-    width, top, foot, left = 720.0, 30.0, 262.0, 36.0
-    columns: list[tuple[str, axes.Axis]] = [*scales.items(), ("value", worth)]
-    at = [left + (width - 2 * left) * i / (len(columns) - 1) for i in range(len(columns))]
-    values = np.array([row.value for row in told], dtype=float)
-    order = np.argsort(sign * values, kind="stable")
-    level = np.empty(len(told), dtype=int)
-    level[order] = np.arange(len(told)) * FADES // len(told)
-    lines = []
-    for i in order:
-        row = told[i]
-        known = [row.params.get(n) if n in scales else row.value for n, _ in columns]
-        has = [n in row.params or n not in scales for n, _ in columns]  # others are passed by
-        path = " ".join(
-            f"{px(x)} {px(foot - (foot - top) * axis.at(value))}"
-            for x, (_, axis), value, there in zip(at, columns, known, has, strict=True)
-            if there
-        )
-        title = el("title", _title(row))
-        lines.append(el("path", title, d=f"M{path}", class_=f"thread level{level[i]}"))
-    marks = []
-    for x, (name, axis) in zip(at, columns, strict=True):
-        marks.append(el("path", d=f"M{px(x)} {px(top)}V{px(foot)}", class_="axis"))
-        marks.append(el("text", short(name, 16), x=x, y=top - 12, text_anchor="middle"))
-        for place, label in axis.ticks(4):
-            y = foot - (foot - top) * place
-            marks.append(el("text", label, x=x + 4, y=y + 4, class_="on-line"))
-    return drawing(width, foot + 16, "Every trial through all parameters", *lines, *marks)
+def chance(name: str, own: Succeeds, rows: Sequence[Row], x: axes.Axis) -> Markup:
+    """The chance of success along one parameter; trials that were told at the top, failed below."""
+    frame = Frame(x, Line(0.0, 1.0), width=340, height=180, left=46, bottom=26)
+    told = [(_beside(frame, r, name), frame.top + 3) for r in rows if _ran(r, name, "told")]
+    failed = [
+        (_beside(frame, r, name), frame.top + frame.down - 3)
+        for r in rows
+        if _ran(r, name, "failed")
+    ]
+    curve = (
+        join(mark(frame.px(v), frame.py(c), "disc", "node-disc", f"{100 * c:.0f} %")
+             for v, c in zip(own.values, own.chance, strict=True))
+        if isinstance(x, Choices)
+        else frame.line(own.values, own.chance, "line predicted-line")
+    )  # fmt: skip
+    return frame.svg(
+        f"The chance of success along {name}",
+        *(frame.y_marks(), frame.x_marks(), frame.box()),
+        frame.dots(told, "trial"),
+        frame.dots(failed, "failed"),
+        curve,
+    )
+
+
+def _ran(row: Row, name: str, state: str) -> bool:
+    return row.state == state and name in row.params
 
 
 def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:

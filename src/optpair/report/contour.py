@@ -20,7 +20,7 @@ SHADES = 9
 def contour(
     plane: Plane,
     best: Mapping[str, Any],
-    observed: Row,
+    observed: Sequence[Row],
     told: Sequence[Row],
     scales: Mapping[str, Axis],
     sign: float,
@@ -55,12 +55,17 @@ def contour(
         *(
             mark(
                 *(frame.px(row.params[x]), frame.py(row.params[y])),
-                *("star", "observed", f"trial {row.number}: {number(row.value or 0.0)}"),
+                *("star", "observed", _title(row)),
             )
             for row in has
-            if row.number == observed.number
+            if row.number in {seen.number for seen in observed}
         ),
     )
+
+
+def _title(row: Row) -> str:
+    values = [row.value] if row.value is not None else row.outcomes.values()
+    return f"trial {row.number}: {', '.join(map(number, values))}"
 
 
 def _levels(worth: np.ndarray) -> np.ndarray:

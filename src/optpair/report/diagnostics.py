@@ -1,87 +1,128 @@
-"""Sections on how good the model is: warnings, interactions, leave-one-out, all trials at once."""
+"""Sections on how good the model is: warnings, interactions, leave-one-out, chance of success."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from optpair.engine.answers import LeftOut
 from optpair.report import axes, charts, health
 from optpair.report.contour import contour
-from optpair.report.findings import Findings
-from optpair.report.markup import Markup, el
-from optpair.report.parts import legend, section
-from optpair.report.subject import Subject
+from optpair.report.findings import Succeeds
+from optpair.report.markup import Markup, el, join
+from optpair.report.parts import figure, legend, section
+from optpair.report.plane import Plane
+from optpair.report.subject import Row
 from optpair.report.words import percent
 
-MOST_AXES = 9  # parameters side by side
+VARIES = 0.05  # by how much the chance of success changes along a parameter that is shown
+MOST_SHOWN = 6  # parameters
 
 
-def warnings(subject: Subject, found: Findings) -> Markup:
+def warnings(said: Sequence[str]) -> Markup:
     """What looks wrong, where something does."""
-    said = health.notes(subject, found)
     if not said:
         return Markup()
     return el("section", *(el("p", line) for line in said), class_="card health", id="health")
 
 
-def together(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> Markup:
+def together(
+    plane: Plane | None,
+    best: Mapping[str, Any],
+    observed: Sequence[Row],
+    told: Sequence[Row],
+    scales: Mapping[str, axes.Axis],
+    sign: float,
+    what: str = "the predicted value",
+) -> Markup:
     """The plane of the two parameters that interact most."""
-    if found.plane is None:
+    if plane is None:
         return Markup()
-    drawn = contour(
-        *(found.plane, found.recommended.params, found.observed, subject.told),
-        *(scales, subject.sign),
-    )
-    x, y = found.plane.names
     key = legend(
-        ("q4-key", "predicted, better is stronger"),
+        ("q4-key", f"{what}, better is stronger"),
         ("recommended-key", "recommended"),
         ("star-key", "best observed"),
         ("trial-key", "trials"),
     )
-    share = percent(found.plane.share)
+    x, y = plane.names
     return section(
         f"{x} and {y} together",
-        "The predicted value over the two parameters that interact most, the others as "
-        f"recommended. {share} of its variance here is their interaction: what neither explains "
-        "alone.",
-        el("figure", drawn, key, class_="plane"),
+        f"{what[0].upper()}{what[1:]} over the two parameters that interact most, the others as "
+        f"recommended. Their interaction, which neither explains alone, is {percent(plane.share)} "
+        "of its variance here.",
+        el("figure", contour(plane, best, observed, told, scales, sign), key, class_="plane"),
         class_="together",
     )
 
 
-def predicts(subject: Subject, found: Findings) -> Markup:
-    """Each value beside what the others say of it."""
-    check = found.check
-    if check is None or len(check.y) < health.FEWEST or len(check.y) > charts.MOST_TITLED:
+def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
+    """Each value beside what the others say of it, by the name of the outcome.
+
+    The rows are those that the check's trials are numbers of.
+    """
+    shown = {
+        name: (check, [rows[t].number for t in check.trial])
+        for name, (check, rows) in checks.items()
+        if health.FEWEST <= len(check.y) <= charts.MOST_TITLED
+    }
+    if not shown:
         return Markup()
-    numbers = [subject.told[t].number for t in check.trial]
-    within = int(health.inside(found).sum())
-    share = percent(max(check.explained, 0.0))
-    return section(
-        "Can the model predict?",
-        "Each value beside what the others say of it (leave-one-out, by today's hyperparameters). "
-        f"{within} of {len(check.y)} lie in their 95 % interval, and {share} of the variance is "
-        "predicted.",
+    drawn = [
         el(
             "figure",
+            *([el("figcaption", name)] if name else []),
             charts.left_out(check, numbers),
-            legend(("predicted-key", "predicted, 95 %"), ("failed-key", "outside")),
-            class_="plane",
-        ),
+            el("p", _predicted(check), class_="note"),
+        )
+        for name, (check, numbers) in shown.items()
+    ]
+    return section(
+        "Can the model predict?",
+        "Each value beside what the others say of it (leave-one-out, by today's hyperparameters).",
+        legend(("predicted-key", "predicted, 95 %"), ("failed-key", "outside")),
+        el("div", *drawn, class_="grid"),
         class_="predicts",
     )
 
 
-def all_trials(
-    subject: Subject, found: Findings, scales: dict[str, axes.Axis], axis: axes.Line
-) -> Markup:
-    """Parallel coordinates: of many parameters those that matter most."""
-    if not 1 < len(subject.told) <= charts.MOST_TITLED:
-        return Markup()
-    order = sorted(scales, key=lambda name: -found.total.get(name, 0.0))[:MOST_AXES]
-    chosen = {name: scales[name] for name in order}
-    return section(
-        "Every trial at a glance",
-        "One line per trial, through its parameters to its value: the better, the stronger. Point "
-        "at a line to see it alone.",
-        el("div", charts.parallel(subject.told, chosen, axis, subject.sign), class_="threads"),
-        class_="glance",
+def _predicted(check: LeftOut) -> str:
+    within, share = int(health.inside(check).sum()), percent(max(check.explained, 0.0))
+    return (
+        f"{within} of {len(check.y)} lie in their 95 % interval, and {share} of the variance is "
+        "predicted."
     )
+
+
+def succeeds(
+    along: Mapping[str, Succeeds], rows: Sequence[Row], scales: Mapping[str, axes.Axis]
+) -> Markup:
+    """The chance of success along the parameters that it depends on, where trials failed."""
+    spread = {name: float(np.ptp(own.chance)) for name, own in along.items()}
+    shown = sorted((n for n in spread if spread[n] >= VARIES), key=lambda n: -spread[n])
+    if not shown:
+        return Markup()
+    drawn = [
+        figure(name, charts.chance(name, along[name], rows, scales[name]))
+        for name in shown[:MOST_SHOWN]
+    ]
+    return section(
+        "Where trials succeed",
+        "The chance of success along each parameter that it depends on, the others as recommended.",
+        legend(("predicted-line-key", "chance"), ("trial-key", "told"), ("failed-key", "failed")),
+        el("div", *drawn, class_="grid"),
+        class_="success",
+    )
+
+
+def interact(pairs: Mapping[tuple[str, str], float]) -> Markup:
+    """What two parameters explain together and neither alone."""
+    if not pairs:
+        return Markup()
+    said = [
+        join([f"{first} × {second}", " ", el("data", percent(share), value=repr(share))])
+        for (first, second), share in pairs.items()
+    ]
+    items = (el("li", line) for line in said)
+    return join([el("h3", "what two explain only together"), el("ul", *items, class_="pairs")])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optpair.engine.answers import Answers, LeftOut, Noise, Pairs
+from optpair.engine.effects import Effects
 from optpair.problem.space import Categorical
 from optpair.report.plane import Plane
 from optpair.report.plane import find as find_plane
@@ -53,6 +54,13 @@ class Slice:
     nearness: np.ndarray
 
 
+class Succeeds(NamedTuple):
+    """The chance of success along one parameter, the others as recommended."""
+
+    values: list[Any]
+    chance: np.ndarray
+
+
 @dataclass(frozen=True)
 class Findings:
     """The answers of one model."""
@@ -76,6 +84,8 @@ class Findings:
     check: LeftOut | None = None  # each value beside what the others predict
     plane: Plane | None = None  # of the two parameters that interact most
     success: float | None = None  # the chance of it at the recommendation, where some failed
+    succeeds: Mapping[str, Succeeds] = field(default_factory=dict)  # by parameter
+    pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # see `Effects`
     sets: tuple[int, int] = (1, 1)  # of hyperparameters: how many differ, and how many there are
 
 
@@ -104,19 +114,22 @@ def gather(subject: Subject) -> Findings | None:
     ]
     best = answers.best_trial
     mean, _, low, high = (float(part[best]) for part in predicted)
-    shares = [dict(zip(model.space, map(float, e), strict=True)) for e in effects or ()]
+    shares = [by_parameter(model, part) for part in (effects or ())[:2]]
     recommended = _answer(pairs, model, sign)
     if pairs.best.observed:  # to the last digit
         trial = answers.best_legal_trial
         exact = told[best if trial is None else trial].params
         seen = {n: v for n, v in exact.items() if n in recommended.params}
         recommended = replace(recommended, params=recommended.params | seen)
-    check, chance = answers.left_out(), answers.success(x[None])
+    check = answers.left_out()
     by_name = dict(zip(active, grids, strict=True))
+    chance, along = success(model, answers, x, by_name)
     return Findings(
         check=check._replace(y=sign * check.y, predicted=check.predicted.times(sign)),
         plane=find_plane(model, answers, x, sign, shares[1] if shares else {}, by_name),
-        success=None if chance is None else float(chance[0]),
+        success=chance,
+        succeeds=along,
+        pairs=named_pairs(model, effects),
         sets=answers.distinct_sets,
         recommended=recommended,
         observed=told[best],
@@ -138,6 +151,33 @@ def gather(subject: Subject) -> Findings | None:
         agree=pairs.agree,
         doubted=[(told[one.trial], sign * one.expected) for one in answers.doubts()],
     )
+
+
+def by_parameter(model: Model, shares: np.ndarray) -> dict[str, float]:
+    """Shares by the names of the parameters."""
+    return dict(zip(model.space, map(float, shares), strict=True))
+
+
+def named_pairs(model: Model, effects: Effects | None) -> dict[tuple[str, str], float]:
+    """What two parameters explain only together, by their names."""
+    names = list(model.space)
+    found = {} if effects is None else effects.pairs
+    return {(names[j], names[k]): share for (j, k), share in found.items()}
+
+
+def success(
+    model: Model, answers: Answers, x: np.ndarray, grids: Mapping[str, np.ndarray]
+) -> tuple[float | None, dict[str, Succeeds]]:
+    """The chance of success at a point, and along every parameter; None where none has failed."""
+    here = answers.success(x[None])
+    if here is None:
+        return None, {}
+    along = {}
+    for name, grid in grids.items():
+        chance = answers.success(grid)
+        assert chance is not None
+        along[name] = Succeeds([model.decode(point)[name] for point in grid], chance)
+    return float(here[0]), along
 
 
 def _answer(pairs: Pairs, model: Model, sign: float) -> Answer:

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optpair.engine.answers import Answers
+from optpair.engine.answers import Answers, LeftOut
 from optpair.engine.worth import SURE
 from optpair.problem.problem import Problem
-from optpair.report.findings import Slice, grid_along
+from optpair.report.findings import Slice, Succeeds, by_parameter, grid_along, named_pairs, success
+from optpair.report.plane import Plane
+from optpair.report.plane import find as find_plane
 from optpair.report.subject import Model, Row
 from optpair.trials.estimate import Estimate
+
+INTERACTS = 0.01  # share of the variance over a plane that is worth a picture
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,13 @@ class JointFindings:
     predicted: Mapping[str, Estimate]  # of the told trials
     chance: np.ndarray | None  # of the told trials
     doubted: list[tuple[Row, str, float]]  # trials whose values look like slips; what is expected
+    checks: Mapping[str, LeftOut]  # by outcome: each value beside what the others predict
+    planes: Mapping[str, Plane]  # by objective: the two parameters that interact most
+    pairs: Mapping[str, Mapping[tuple[str, str], float]]  # by outcome, see `Effects`
+    stars: list[Mapping[str, Any]]  # samples of the optimum; none of a front
+    success: float | None  # the chance of it at the point that slices go through
+    succeeds: Mapping[str, Succeeds]
+    sets: tuple[int, int]  # of hyperparameters: how many differ, and how many there are
 
     @property
     def best(self) -> Point:
@@ -116,28 +127,63 @@ def gather(subject: JointSubject) -> JointFindings | None:
     front = subject.problem.goal == "front"
     x, common = _front(subject, answers) if front else _best(subject, answers)
     points, signs = answers.data.points, [o.sign for o in subject.problem.outcomes.values()]
-    names, columns = subject.problem.names, range(len(signs))
+    names = subject.problem.names
     told = [own.times(sign) for own, sign in zip(answers.predict_all(points), signs, strict=True)]
     effects = {name: answers.effects(c) for c, name in enumerate(names)}
-    space = list(subject.model.space)
+    matters = {
+        name: (by_parameter(subject.model, found.first), by_parameter(subject.model, found.total))
+        for name, found in effects.items()
+        if found is not None
+    }
+    grids = _grids(subject.model, x)
+    chance, along = success(subject.model, answers, x, grids)
     return JointFindings(
         **common,
-        slices=dict(zip(names, (_slices(subject, answers, x, c) for c in columns), strict=True)),
-        matters={
-            name: (
-                dict(zip(space, map(float, found.first), strict=True)),
-                dict(zip(space, map(float, found.total), strict=True)),
-            )
-            for name, found in effects.items()
-            if found is not None
-        },
+        slices={name: _slices(subject, answers, x, c, grids) for c, name in enumerate(names)},
+        matters=matters,
         predicted=dict(zip(names, told, strict=True)),
         chance=answers.chance(points),
         doubted=[
             (subject.told[one.trial], names[one.column], signs[one.column] * one.expected)
             for one in answers.doubts()
         ],
+        checks={name: _check(answers, c, signs[c]) for c, name in enumerate(names)},
+        planes=_planes(subject, answers, x, grids, {n: total for n, (_, total) in matters.items()}),
+        pairs={name: named_pairs(subject.model, found) for name, found in effects.items()},
+        success=chance,
+        succeeds=along,
+        sets=answers.distinct_sets,
     )
+
+
+def _grids(model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
+    """Points along every parameter that is active at x."""
+    active = model.decode(x)
+    return {name: grid_along(model, x, i) for i, name in enumerate(model.space) if name in active}
+
+
+def _check(answers: Answers, column: int, sign: float) -> LeftOut:
+    found = answers.left_out(column)
+    return found._replace(y=sign * found.y, predicted=found.predicted.times(sign))
+
+
+def _planes(
+    subject: JointSubject,
+    answers: Answers,
+    x: np.ndarray,
+    grids: Mapping[str, np.ndarray],
+    total: Mapping[str, Mapping[str, float]],
+) -> dict[str, Plane]:
+    """The plane of each objective in which two parameters interact."""
+    names, found = subject.problem.names, {}
+    for name, objective in subject.problem.objectives.items():
+        column, shares = names.index(name), total.get(name, {})
+        plane = find_plane(
+            *(subject.model, answers, x, objective.sign, shares, grids), column=column
+        )
+        if plane is not None and plane.share >= INTERACTS:
+            found[name] = plane
+    return found
 
 
 def _best(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[str, Any]]:
@@ -158,6 +204,7 @@ def _best(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[str
         "possible": pairs.possible,
         "volume": None,
         "samples": {name: problem.objective.sign * pairs.f},
+        "stars": [subject.model.decode(point) for point in pairs.x],
     }
 
 
@@ -192,6 +239,7 @@ def _front(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[st
             {name: signs[k] * float(found.reference[k]) for k, name in named},
         ),
         "samples": {name: signs[k] * values[:, k] for k, name in named},
+        "stars": [],
     }
 
 
@@ -209,17 +257,20 @@ def _middle(points: tuple[Point, ...], problem: Problem) -> int:
     return int(np.argmin(lack.max(1)))
 
 
-def _slices(subject: JointSubject, answers: Answers, x: np.ndarray, column: int) -> list[Slice]:
+def _slices(
+    subject: JointSubject,
+    answers: Answers,
+    x: np.ndarray,
+    column: int,
+    grids: Mapping[str, np.ndarray],
+) -> list[Slice]:
     """One outcome along every parameter, the others as recommended."""
     model, name = subject.model, subject.problem.names[column]
     has = np.array([name in row.outcomes for row in subject.told], dtype=bool)
     near = answers.nearness(answers.data.points[has], x, column)
-    found = []
-    for i, parameter in enumerate(model.space):
-        if parameter not in model.decode(x):
-            continue
-        grid = grid_along(model, x, i)
-        estimate = answers.predict_all(grid)[column].times(subject.problem.outcomes[name].sign)
+    order, sign, found = list(model.space), subject.problem.outcomes[name].sign, []
+    for parameter, grid in grids.items():
+        estimate = answers.predict_all(grid)[column].times(sign)
         values = [model.decode(point)[parameter] for point in grid]
-        found.append(Slice(parameter, values, estimate, near[:, i]))
+        found.append(Slice(parameter, values, estimate, near[:, order.index(parameter)]))
     return found

@@ -9,8 +9,9 @@ from datetime import datetime
 from itertools import combinations
 from typing import Any
 
-from optpair.problem.space import Categorical
-from optpair.report import axes, charts, front
+import numpy as np
+
+from optpair.report import axes, charts, diagnostics, front, health, parallel
 from optpair.report.findings import Answer
 from optpair.report.markup import Markup, el, join
 from optpair.report.outcome_words import (
@@ -38,6 +39,7 @@ from optpair.report.parts import (
     table,
 )
 from optpair.report.subject import OUT, Row
+from optpair.report.timeline import timeline
 from optpair.report.words import count, exact, number, short
 
 MOST_OBJECTIVES = 4  # of which every pair has a chart
@@ -54,23 +56,64 @@ def render(subject: JointSubject, found: JointFindings | None, made: datetime) -
         made.strftime("%Y-%m-%d %H:%M"),
     ]
     body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
-    main = el("main", body, _trials(subject, found))
+    main = el("main", body, timeline(subject.rows), _trials(subject, found))
     return whole(subject.name, header(subject.name, facts), main, footer(None))
 
 
 def _answers(subject: JointSubject, found: JointFindings) -> Markup:
     several = subject.problem.goal == "front"
+    scales = axes.of_model(subject.model)
     return join(
         [
             conclusion(verdict(subject, found)),
+            diagnostics.warnings(health.joint_notes(subject, found)),
             join([_front(subject, found), _compromises(subject, found)])
             if several
             else _hero(subject, found),
             _tiles(found),
-            *(_slices(subject, found, name) for name in subject.problem.names),
+            *(_slices(subject, found, name, scales) for name in subject.problem.names),
+            *(
+                diagnostics.together(
+                    *(plane, found.best.params, found.observed, subject.told, scales),
+                    *(subject.problem.objectives[name].sign, f"predicted {name}"),
+                )
+                for name, plane in found.planes.items()
+            ),
             _matters(found),
+            diagnostics.succeeds(found.succeeds, subject.rows, scales),
+            _glance(subject, found, scales),
+            diagnostics.predicts({n: (c, subject.told) for n, c in found.checks.items()}),
         ]
     )
+
+
+def _glance(subject: JointSubject, found: JointFindings, scales: Mapping[str, axes.Axis]) -> Markup:
+    """Every trial through its parameters to its outcomes; those that break a limit are faint."""
+    told, problem = subject.told, subject.problem
+    total: dict[str, float] = {}
+    for _, own in found.matters.values():
+        total = {name: max(share, total.get(name, 0.0)) for name, share in own.items()}
+    columns = parallel.columns_of(told, scales, total)
+    for name, outcome in problem.outcomes.items():
+        values = [row.outcomes.get(name) for row in told]
+        seen = [value for value in values if value is not None]
+        if seen:
+            axis = front.outcome_axis(seen, [], front.limits_of(outcome))
+            columns.append(parallel.Column(name, axis, values))
+    if problem.goal == "feasible":
+        (name,) = problem.objectives
+        sign, lowest = problem.objective.sign, -np.inf
+        worth = [sign * r.outcomes[name] if name in r.outcomes else lowest for r in told]
+        level = parallel.levels(np.array(worth))
+    else:
+        best = {row.number for row in found.observed}
+        level = np.array([parallel.LEVELS - 1 if row.number in best else 2 for row in told])
+    level = np.where([bool(subject.broken(row)) for row in told], 0, level)
+    titles = [
+        f"trial {r.number}: {', '.join(f'{n} {number(v)}' for n, v in r.outcomes.items())}"
+        for r in told
+    ]
+    return parallel.all_trials(told, columns, level, titles)
 
 
 def _hero(subject: JointSubject, found: JointFindings) -> Markup:
@@ -207,24 +250,27 @@ def _tiles(found: JointFindings) -> Markup:
         tiles.append(("the next trial teaches", gain, "nats about the optimum"))
     else:
         tiles.append(("still to be won of hypervolume", found.volume.gap, "at most {} (95 %)"))
+    shown = [
+        (label, exact(value.mean, digits=2), unit.format(number(value.high, digits=2)))
+        for label, value, unit in tiles
+    ]
+    if found.success is not None:
+        shown.append(("chance of success", exact_chance(found.success), "of a trial there"))
     return el(
         "section",
         *(
-            el(
-                "div",
-                el("h3", label),
-                el("p", exact(value.mean, digits=2), class_="big"),
-                el("p", unit.format(number(value.high, digits=2))),
-            )
-            for label, value, unit in tiles
+            el("div", el("h3", label), el("p", value, class_="big"), el("p", unit))
+            for label, value, unit in shown
         ),
         class_="tiles",
     )
 
 
-def _slices(subject: JointSubject, found: JointFindings, name: str) -> Markup:
+def _slices(
+    subject: JointSubject, found: JointFindings, name: str, scales: Mapping[str, axes.Axis]
+) -> Markup:
     """One outcome along every parameter."""
-    problem, model, belief = subject.problem, subject.model, found.best.outcomes[name]
+    problem, belief = subject.problem, found.best.outcomes[name]
     limits = front.limits_of(problem.outcomes[name])
     told = [replace(r, value=r.outcomes[name]) for r in subject.told if name in r.outcomes]
     broken = {row.number for row in told if subject.broken(row)}
@@ -237,14 +283,11 @@ def _slices(subject: JointSubject, found: JointFindings, name: str) -> Markup:
     )
     figures = []
     for cut in found.slices[name]:
-        parameter = model.space[cut.name]
-        choices = model.named(cut.name) if isinstance(parameter, Categorical) else ()
-        x = axes.of_parameter(parameter, choices)
-        drawn = charts.along(cut, best, seen, told, [], x, y, limits, broken)
+        drawn = charts.along(cut, best, seen, told, [], scales[cut.name], y, limits, broken)
         figures.append(figure(cut.name, drawn))
     through = "recommended" if problem.goal == "feasible" else f"in compromise {found.chosen + 1}"
     return section(
-        f"{short(name, 60)}, one slice a parameter",
+        f"{short(name, 60)}, one slice per parameter",
         f"The predicted value along each parameter, the others as {through}. Wanted: "
         f"{wanted(problem, name)}.",
         _slice_key(limits, broken, seen, several=problem.goal == "front"),
@@ -267,7 +310,10 @@ def _slice_key(limits: list[float], broken: set[int], seen: Row | None, several:
 def _matters(found: JointFindings) -> Markup:
     if not found.matters:
         return Markup()
-    bars = [figure(name, charts.matters(*shares)) for name, shares in found.matters.items()]
+    bars = [
+        figure(name, charts.matters(*shares), diagnostics.interact(found.pairs[name]))
+        for name, shares in found.matters.items()
+    ]
     return section(
         "Which parameters matter",
         "Shares of the variance of each predicted outcome over the whole space (Sobol indices): "

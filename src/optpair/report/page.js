@@ -8,6 +8,62 @@ document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 
+// Lines of trials: a stroke along an axis keeps those that cross it there, by the axis' name.
+const strokes = new Map();
+const pick = (chart) => {
+  const section = chart.closest("section");
+  const zones = [...chart.querySelectorAll(".zone")];
+  const threads = [...chart.querySelectorAll(".thread")];
+  const clear = section.querySelector(".clear");
+  const show = () => {
+    const out = new Set();
+    for (const thread of threads) {
+      const ys = thread.dataset.y.split(" ");
+      const crosses = zones.every((zone, k) => {
+        const stroke = strokes.get(zone.dataset.name);
+        return !stroke || (ys[k] !== "-" && stroke[0] <= Number(ys[k]) && Number(ys[k]) <= stroke[1]);
+      });
+      thread.classList.toggle("passed", !crosses);
+      if (!crosses) out.add(thread.dataset.n);
+    }
+    zones.forEach((zone) => {
+      const [from, to] = strokes.get(zone.dataset.name) || [0, 0];
+      zone.previousElementSibling.setAttribute("y", from);
+      zone.previousElementSibling.setAttribute("height", to - from);
+    });
+    for (const row of document.querySelectorAll(".trials tbody tr"))
+      row.classList.toggle("passed", out.has(row.cells[0].textContent));
+    const kept = threads.length - out.size;
+    section.querySelector(".picked").textContent = strokes.size ? `${kept} of ${threads.length} trials kept` : "";
+    clear.hidden = !strokes.size;
+  };
+  for (const zone of zones) {
+    const at = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse()).y;
+    let start = null;
+    zone.addEventListener("pointerdown", (event) => {
+      start = at(event);
+      zone.setPointerCapture(event.pointerId);
+    });
+    zone.addEventListener("pointermove", (event) => {
+      if (start === null) return;
+      const ends = [start, at(event)].sort((a, b) => a - b);
+      if (ends[1] - ends[0] > 3) strokes.set(zone.dataset.name, ends);
+      else strokes.delete(zone.dataset.name);
+      show();
+    });
+    zone.addEventListener("pointerup", (event) => {
+      if (Math.abs(at(event) - start) <= 3) strokes.delete(zone.dataset.name);
+      start = null;
+      show();
+    });
+  }
+  clear.addEventListener("click", () => {
+    strokes.clear();
+    show();
+  });
+  show();
+};
+
 // What stands on the page comes to life; once more wherever it was replaced.
 const dress = () => {
   // The cloud: which two axes are seen, and where the dots stand on them.
@@ -42,6 +98,8 @@ const dress = () => {
     menus.forEach((menu) => menu.addEventListener("change", draw));
     draw();
   }
+
+  document.querySelectorAll("svg.parallel").forEach(pick);
 
   // The table: a click on a column's name sorts by it, a second one the other way; the best come first.
   const body = document.querySelector(".trials tbody");

@@ -13,9 +13,9 @@ from types import MappingProxyType
 import numpy as np
 
 from optpair.problem.beliefs import agreement
-from optpair.problem.space import Categorical
-from optpair.report import axes, charts, diagnostics
+from optpair.report import axes, charts, diagnostics, health, parallel
 from optpair.report.cloud import Cloud
+from optpair.report.curves import curves
 from optpair.report.findings import Findings
 from optpair.report.markup import Markup, broken, el, join
 from optpair.report.parts import (
@@ -30,6 +30,7 @@ from optpair.report.parts import (
     table,
 )
 from optpair.report.subject import OUT, Model, Row, Subject, left_out
+from optpair.report.timeline import timeline
 from optpair.report.words import (
     brief,
     count,
@@ -92,8 +93,15 @@ def content(subject: Subject, found: Findings | None) -> Markup:
     body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
     names = () if subject.model is None else tuple(subject.model.space)
     largest = ("value", "predicted") if subject.objective.direction == "maximize" else ()
-    predicted = _predicted(subject, found)
-    return join([body, trials(subject.rows, names, predicted, found, largest_first=largest)])
+    best = None if found is None else found.observed.number
+    return join(
+        [
+            body,
+            curves(subject.rows, subject.sign, best),
+            timeline(subject.rows),
+            trials(subject.rows, names, _predicted(subject, found), found, largest_first=largest),
+        ]
+    )
 
 
 def _header(subject: Subject, made: datetime) -> Markup:
@@ -121,25 +129,24 @@ def _answers(subject: Subject, found: Findings) -> Markup:
     model, told = subject.model, subject.told
     assert model is not None
     axis = charts.value_axis(found, told, subject.sign)
-    scales = {
-        name: axes.of_parameter(
-            parameter, model.named(name) if isinstance(parameter, Categorical) else ()
-        )
-        for name, parameter in model.space.items()
-    }
+    scales = axes.of_model(model)
     return join(
         [
             conclusion(verdict(subject, found)),
-            diagnostics.warnings(subject, found),
+            diagnostics.warnings(health.notes(subject, found)),
             _hero(subject, found),
             _tiles(found, len(told)),
             _over_time(subject, found),
             _where(subject, found, scales),
             _slices(subject, found, scales, axis),
-            diagnostics.together(subject, found, scales),
+            diagnostics.together(
+                *(found.plane, found.recommended.params, [found.observed], told),
+                *(scales, subject.sign),
+            ),
             _matters(found),
-            diagnostics.predicts(subject, found),
-            diagnostics.all_trials(subject, found, scales, axis),
+            diagnostics.succeeds(found.succeeds, subject.rows, scales),
+            _glance(subject, found, scales, axis),
+            _checked(subject, found),
         ]
     )
 
@@ -309,13 +316,28 @@ def _slices(
         *([("failed-key", "failed")] if failed else []),
     )
     return section(
-        "One slice a parameter",
+        "One slice per parameter",
         "The predicted value along each parameter, the others as recommended. Trials are the "
         "fainter the further they are from the slice; values far off stand at the edge.",
         key,
         el("div", *figures, class_="grid"),
         class_="slices",
     )
+
+
+def _checked(subject: Subject, found: Findings) -> Markup:
+    return diagnostics.predicts({} if found.check is None else {"": (found.check, subject.told)})
+
+
+def _glance(
+    subject: Subject, found: Findings, scales: dict[str, axes.Axis], axis: axes.Line
+) -> Markup:
+    values = [row.value for row in subject.told]
+    columns = parallel.columns_of(subject.told, scales, found.total)
+    level = parallel.levels(subject.sign * np.array(values, dtype=float))
+    titles = [charts.title(row) for row in subject.told]
+    last = parallel.Column("value", axis, values)
+    return parallel.all_trials(subject.told, [*columns, last], level, titles)
 
 
 def _matters(found: Findings) -> Markup:
@@ -327,6 +349,7 @@ def _matters(found: Findings) -> Markup:
         "Shares of the variance of the predicted value over the whole space (Sobol indices): what "
         "a parameter explains alone, and, paler, together with others.",
         charts.matters(found.first, found.total),
+        diagnostics.interact(found.pairs),
         class_="matters",
     )
 

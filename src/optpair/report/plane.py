@@ -35,11 +35,14 @@ def find(
     sign: float,
     total: Mapping[str, float],
     grids: Mapping[str, np.ndarray],
+    column: int | None = None,
 ) -> Plane | None:
     """The two of the parameters that matter which interact most; None where there are not two.
 
-    Both are active at x, and neither decides on others.
+    Both are active at x, and neither decides on others. Values are of the only objective, unless
+    another outcome's column is given.
     """
+    own_column = answers.column if column is None else column
     names = [n for n in total if n in grids and n not in model.space.conditions.parents]
     names = sorted(names, key=lambda name: -total[name])[:CONSIDERED]
     if len(names) < 2:
@@ -53,11 +56,11 @@ def find(
         for name, each in zip(pair, np.meshgrid(*map(_rows, own), indexing="ij"), strict=True):
             columns = owner == order.index(name)
             points[:, columns] = own[pair.index(name)][each.ravel()][:, columns]
-        mean = sign * answers.predict(points).mean
+        mean = sign * answers.predict_all(points)[own_column].mean
         return own, mean.reshape(len(own[0]), len(own[1]))
 
     pairs = list(combinations(names, 2))
-    size = float(np.nanmax(np.abs(answers.data.Y[:, answers.column]))) or 1.0  # squares overflow
+    size = float(np.nanmax(np.abs(answers.data.Y[:, own_column]))) or 1.0  # squares overflow
     best = max(pairs, key=lambda pair: interaction(values(pair, FEW)[1] / size)[0])
     (across, up), mean = values(best, MANY)
     first, second = best

@@ -32,6 +32,12 @@ class Row:
     notes: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[str, float] = field(default_factory=dict)
     """Values by name, where there are several in place of `value`."""
+    began: float | None = None
+    """When it was started, in seconds since 1970, where that is known."""
+    ended: float | None = None
+    worker: str = ""
+    steps: Mapping[int, float] = field(default_factory=dict)
+    """The values that it reported on its way."""
 
     @property
     def counts(self) -> bool:

@@ -15,6 +15,7 @@ from optpair.integrations.optuna.attributes import (
     FORGOTTEN,
     NOISE_VAR,
     OUTPUT,
+    WORKER,
     State,
     read_trials,
     set_system_attribute,
@@ -39,8 +40,6 @@ __all__ = [
 
 BEAT = "optpair:beat"
 """Written again and again while a trial runs: the time, by the worker's clock."""
-
-WORKER = "optpair:worker"
 
 LONGEST = 200  # characters of a line that says why a trial failed
 

@@ -34,6 +34,9 @@ BY_HAND = "optpair:by_hand"
 OUTPUT = "optpair:output"
 """What a failed trial had to say."""
 
+WORKER = "optpair:worker"
+"""Who runs a trial: the machine and the process."""
+
 REVISED = "optpair:revised:"
 """With a trial's number behind it: the study's attribute that corrects what the trial was told.
 

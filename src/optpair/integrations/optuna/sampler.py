@@ -12,6 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from optpair.integrations.optuna.attributes import (
     FORGOTTEN,
     NOISE_VAR,
     OUTPUT,
+    WORKER,
     is_enqueued,
     publish,
     published,
@@ -540,4 +542,13 @@ def _reported(trial: FrozenTrial, model: StudyModel | None) -> report.Row:
         noise_vars(trial, (VALUE,), (VALUE,)).get(VALUE),
         str(trial.user_attrs.get(OUTPUT) or ""),
         None if model is None else model.domain.encode(params),
+        began=_seconds(trial.datetime_start),
+        ended=_seconds(trial.datetime_complete),
+        worker=str(trial.user_attrs.get(WORKER, "")),
+        steps=dict(trial.intermediate_values),
     )
+
+
+def _seconds(when: datetime | None) -> float | None:
+    """A time of Optuna's, in seconds since 1970."""
+    return None if when is None else when.timestamp()

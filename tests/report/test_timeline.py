@@ -1,0 +1,97 @@
+"""When trials ran, and what they reported on their way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import optuna
+import pytest
+
+from optpair.integrations.optuna import JESSampler
+from optpair.report import Row
+from optpair.report.curves import curves
+from optpair.report.timeline import duration, lanes, timeline
+
+
+def row(
+    number: int, began: float, ended: float | None, worker: str = "", state: str = "told"
+) -> Row:
+    return Row(number, state, {}, 1.0, began=began, ended=ended, worker=worker)
+
+
+def test_a_worker_has_a_lane() -> None:
+    rows = [
+        row(0, 5, 9, "a"),
+        row(1, 5, 12, "b"),
+        row(2, 9, 25, "a"),
+        row(3, 12, None, "b", "running"),
+    ]
+    names, bars = lanes(rows)
+    assert names == ["a", "b"]
+    assert [(b.row.number, b.lane, b.start, b.end) for b in bars] == [
+        (0, 0, 0, 4),
+        (1, 1, 0, 7),
+        (2, 0, 4, 20),
+        (3, 1, 7, 20),  # until now
+    ]
+    text = timeline(rows)
+    assert "4 trials in 20 s, 2 workers, busy 100 % of the time." in text
+    assert "A trial took 7 s (median)." in text
+    assert re.findall(r'class="run (\w+)"', text) == ["told", "told", "told", "out"]
+
+
+def test_without_names_trials_at_the_same_time_are_apart() -> None:
+    rows = [row(0, 0, 4), row(1, 1, 2), row(2, 2, 3), row(3, 3.5, 4)]
+    names, bars = lanes(rows)
+    assert names == ["", ""]
+    assert [bar.lane for bar in bars] == [0, 1, 1, 1]
+    assert "up to 2 at a time, busy 81 % of the time" in timeline(rows)
+
+
+@pytest.mark.parametrize("rows", [[], [Row(0, "told", {}, 1.0)], [row(0, 3, 3)]])
+def test_without_times_there_is_no_timeline(rows: list[Row]) -> None:
+    assert timeline(rows) == ""
+
+
+def test_a_clock_that_went_back_harms_nothing() -> None:
+    _, bars = lanes([row(0, 10, 4), row(1, 11, 12)])
+    assert [bar.end - bar.start for bar in bars] == [0, 1]
+
+
+def test_times_as_people_say_them() -> None:
+    assert [duration(s) for s in (0, 59.4, 600, 86_400)] == [
+        "0 s",
+        "59.4 s",
+        "10 minutes",
+        "24 hours",
+    ]
+
+
+def test_values_on_the_way() -> None:
+    rows = [
+        replace(row(i, 0, 1), steps={1: 3.0, 2: 2.0 + i, 4: float("nan")}, state=state)
+        for i, state in enumerate(["told", "pruned", "running", "told"])
+    ]
+    text = curves(rows, -1.0, 3)
+    assert re.findall(r'class="curve (\w+)"', text) == ["whole", "cut", "out", "best"]
+    assert "What 4 trials reported, step by step. 1 trial ended early: pruned." in text
+    assert "nan" not in text
+    assert curves([row(0, 0, 1), replace(row(1, 0, 1), steps={1: 2.0})], -1.0, 0) == ""
+
+
+def test_an_optuna_study_has_both(tmp_path: object) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1, 1)
+        for step in range(3):
+            trial.report(x**2 + 1 / (1 + step), step)
+        if trial.number == 2:
+            raise optuna.TrialPruned
+        return x**2
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=6)
+    subject = JESSampler(seed=0).subject(study, answers=False)
+    assert [len(r.steps) for r in subject.rows] == [3] * 6
+    assert all((r.ended or 0) >= (r.began or 1) > 1e9 for r in subject.rows)
+    assert subject.rows[2].state == "pruned"
