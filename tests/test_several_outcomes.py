@@ -117,6 +117,43 @@ def test_nothing_is_feasible() -> None:
     assert set(optimizer.ask().params) == {"x", "y"}
 
 
+def test_trials_test_what_is_likeliest_until_one_has_met_all_limits() -> None:
+    hopeless = told(several({"gain": "maximize", "load": Constraint(low=30)}, way="map"), 6)
+    met = told(several(CONSTRAINED, way="map"), 6)
+    known = several(CONSTRAINED, way="map", exploit=0.2)
+    gammas = [o._session.engine.exploit(o._history.data()) for o in (hopeless, met, known)]
+    assert gammas == [0.5, 0.1, 0.2]
+    one = Optimizer(SPACE, hyperparameters=KNOWN)
+    assert one._session.engine.exploit(one._history.data()) == 0.0
+    free = Optimizer(SPACE)
+    assert free._session.engine.exploit(free._history.data()) == 0.1
+
+
+def test_a_trial_that_met_the_limits_goes_before_a_guess() -> None:
+    """Noise of 0.3 in the load leaves no point sure; one trial was within the limit."""
+    limit = Constraint(high=0.1, noise=0.3)
+    optimizer = several({"gain": "maximize", "load": limit}, way="map")
+    for i in range(8):
+        load = 0.09 if i == 5 else 0.4
+        optimizer.tell(point(i), {"gain": 0.1 * i, "load": load})
+    best = optimizer.recommend()
+    assert best.chance < 0.95
+    assert best.params == pytest.approx(point(5))
+    front = several({"gain": "maximize", "cost": "minimize", "load": limit}, way="map")
+    for i in range(8):
+        values = {"gain": 0.1 * i, "cost": 0.2 * i, "load": 0.09 if i == 5 else 0.4}
+        front.tell(point(i), values)
+    (only,) = front.recommend().points
+    assert only.params == pytest.approx(point(5))
+
+
+def test_a_margin_vanishes_where_values_are_exact() -> None:
+    """Without noise and without being told so, the margin to the limit shrinks."""
+    optimizer = told(several(CONSTRAINED, steps=10, candidates=256), 40)
+    best = optimizer.recommend()
+    assert 0.48 < truth(best.params)["load"] <= 0.5
+
+
 def test_between_two_limits() -> None:
     optimizer = told(several({"gain": "maximize", "load": Constraint(0.2, 0.3)}, steps=8), 16)
     best = optimizer.recommend()

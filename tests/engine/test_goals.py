@@ -8,7 +8,7 @@ import pytest
 from optpair import gp
 from optpair.cube.cube import Cube
 from optpair.cube.region import Region
-from optpair.engine.goals import best_data, goal, unmeasured, wanted
+from optpair.engine.goals import best_data, goal, met, unmeasured, wanted
 from optpair.optima import Best
 from optpair.optima.base import Wanted
 from optpair.optima.feasible import BestFeasible
@@ -25,7 +25,7 @@ def test_limits_pass_through_the_scaling() -> None:
     outcomes = [Objective("maximize"), Constraint(high=3.0), Constraint(-1, 1)]
     rng = np.random.default_rng(0)
     Y = rng.normal(0, 3, (60, 3)) - np.where(rng.uniform(size=(60, 3)) < 0.1, 500, 0)
-    scalings = [Scaling.of(y, outcome.bad_side) for y, outcome in zip(Y.T, outcomes, strict=True)]
+    scalings = [Scaling.of(Y[:, 0]), Scaling.around(Y[:, 1], -3.0, 0.5), Scaling.of(Y[:, 2], False)]
     found = wanted(outcomes, scalings)
     assert found.objectives == (0,)
     assert (found.low[0], found.high[0], found.high[1]) == (-INF, INF, INF)
@@ -76,3 +76,21 @@ def test_the_observed_points_to_look_around() -> None:
     assert len(within) == 8
     alone = best_data(Region.whole(Cube.box(1)), Wanted.single(), (up,), data)
     np.testing.assert_array_equal(alone, up.best_data(8))
+
+
+def test_trials_that_meet_all_limits() -> None:
+    outcomes = [Objective("minimize"), Constraint(high=3.0), Constraint(-1, 1)]
+    Y = np.array([[0.0, -3.0, 1.0], [0.0, -3.1, 0.0], [0.0, -2.0, 1.1], [np.nan, 5.0, 0.0]])
+    Y = np.concatenate([Y, [[0.0, np.nan, 0.0]]])
+    nothing, rows = np.zeros((0, 1)), np.arange(5)
+    data = Data(
+        np.zeros((5, 1)),
+        Y,
+        np.full(Y.shape, np.nan),
+        nothing,
+        nothing,
+        np.zeros(Y.shape, bool),
+        rows,
+    )
+    assert met(outcomes, data).tolist() == [True, False, False, True, False]
+    assert met([Objective()], data).all()

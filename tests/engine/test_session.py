@@ -48,8 +48,6 @@ def test_hyperparameters_by_name() -> None:
     assert isinstance(session().engine.inference, Marginal)
     assert isinstance(session(hyperparameters="map").engine.inference, Mode)
     assert isinstance(session(hyperparameters=KNOWN).engine.inference, Known)
-    assert session(hyperparameters=KNOWN).engine.exploit == 0.0
-    assert session().engine.exploit == 0.1
     assert session().engine.initial == 3
 
 

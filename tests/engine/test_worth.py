@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -34,8 +36,10 @@ def posterior(function: str) -> Posterior:
 
 
 BOWL, WAVE = posterior("bowl"), posterior("wave")
-BOTH = Feasibility((BOWL, WAVE), np.array([-0.5, -np.inf]), np.array([np.inf, 0.8]))
-BAND = Feasibility((WAVE,), np.array([0.0]), np.array([0.6]))
+ONE = np.ones(1)
+BOTH = Feasibility((BOWL, WAVE), np.array([-0.5, -np.inf]), np.array([np.inf, 0.8]), np.ones(2))
+BAND = Feasibility((WAVE,), np.array([0.0]), np.array([0.6]), ONE)
+WIDE = replace(BOTH, stretch=np.array([1.5, 3.0]))
 
 
 def numeric(function: object, X: np.ndarray, h: float = 1e-5) -> np.ndarray:
@@ -46,31 +50,33 @@ def numeric(function: object, X: np.ndarray, h: float = 1e-5) -> np.ndarray:
     return slopes
 
 
-def test_a_chance_is_what_draws_of_both_outcomes_say() -> None:
+@pytest.mark.parametrize("given", [BOTH, WIDE], ids=["as it is", "stretched"])
+def test_a_chance_is_what_draws_of_both_outcomes_say(given: Feasibility) -> None:
     """20000 draws: four standard errors are at most 0.0142."""
     rng, draws = np.random.default_rng(0), 20000
     truth = np.ones(len(QUERY))
-    for own, low, high in zip(BOTH.posteriors, BOTH.low, BOTH.high, strict=True):
+    for own, low, high, c in given._each():
         means, variance = own.predict(QUERY)
         sets = rng.integers(0, 2, draws)
-        values = means[sets] + np.sqrt(variance[sets]) * rng.standard_normal((draws, len(QUERY)))
+        noise = c * np.sqrt(variance[sets]) * rng.standard_normal((draws, len(QUERY)))
+        values = means[sets] + noise
         truth *= np.mean((values >= low) & (values <= high), 0)
-    np.testing.assert_allclose(BOTH.chance(QUERY), truth, atol=0.0142)
+    np.testing.assert_allclose(given.chance(QUERY), truth, atol=0.0142)
 
 
 def test_chances_at_the_limits() -> None:
-    nothing = Feasibility((WAVE,), np.array([-1e9]), np.array([1e9]))
+    nothing = Feasibility((WAVE,), np.array([-1e9]), np.array([1e9]), ONE)
     np.testing.assert_allclose(nothing.chance(QUERY), 1.0)
-    never = Feasibility((WAVE,), np.array([1e9]), np.array([np.inf]))
+    never = Feasibility((WAVE,), np.array([1e9]), np.array([np.inf]), ONE)
     assert np.all(never.chance(QUERY) == 0.0)
     assert np.all(np.isfinite(never.log_weight(QUERY)))
     assert np.all(np.isfinite(never.log_slopes(QUERY)[1]))
-    mirrored = Feasibility((BOWL, BOWL), np.array([-0.5, -0.5]), np.array([np.inf, np.inf]))
-    alone = Feasibility((BOWL,), np.array([-0.5]), np.array([np.inf]))
+    mirrored = Feasibility((BOWL, BOWL), np.full(2, -0.5), np.full(2, np.inf), np.ones(2))
+    alone = Feasibility((BOWL,), np.array([-0.5]), np.array([np.inf]), ONE)
     np.testing.assert_allclose(mirrored.chance(QUERY), alone.chance(QUERY) ** 2)
 
 
-@pytest.mark.parametrize("feasibility", [BOTH, BAND], ids=["both", "band"])
+@pytest.mark.parametrize("feasibility", [BOTH, BAND, WIDE], ids=["both", "band", "wide"])
 def test_slopes_of_a_chance(feasibility: Feasibility) -> None:
     values, slopes = feasibility.log_slopes(QUERY)
     np.testing.assert_allclose(values, feasibility.log_weight(QUERY), rtol=1e-9)
@@ -88,7 +94,7 @@ def test_slopes_of_a_worth_under_constraints() -> None:
 
 
 def test_slopes_stay_finite_where_nothing_is_feasible() -> None:
-    never = Feasibility((WAVE,), np.array([1e9]), np.array([np.inf]))
+    never = Feasibility((WAVE,), np.array([1e9]), np.array([np.inf]), ONE)
     values, slopes = Penalised(mean(BOWL), never).slopes(QUERY)
     assert np.all(np.isfinite(values))
     assert np.all(np.isfinite(slopes))
@@ -111,6 +117,16 @@ def test_ranks() -> None:
     assert np.argmax(rank(worth, None)) == 0
     assert np.argmax(rank(worth, np.array([0.5, 0.96, 0.99]))) == 1
     assert np.argmax(rank(worth, np.array([0.5, 0.6, 0.7]))) == 2  # none is sure: the likeliest
+
+
+def test_what_was_found_feasible_goes_before_what_is_only_guessed_to_be() -> None:
+    worth, chance = np.array([3.0, 2.0, 1.0, 0.0]), np.array([0.5, 0.4, 0.94, 0.3])
+    tried = np.array([True, True, False, True])
+    assert np.argmax(rank(worth, chance, tried)) == 0
+    assert np.argmax(rank(worth, chance, ~tried)) == 2
+    assert np.argmax(rank(worth, chance, np.zeros(4, dtype=bool))) == 2
+    chance[2] = 0.95  # sure enough: now the best of those counts
+    assert np.argmax(rank(worth, chance, tried)) == 2
 
 
 @pytest.mark.parametrize("objectives", [1, 2, 3])

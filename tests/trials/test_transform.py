@@ -149,3 +149,45 @@ def test_without_the_warp_it_is_mean_and_deviation() -> None:
     variance = scaling.variance(np.array([np.nan, 4.0]), np.array([1.0, 3.0]))
     assert np.isnan(variance[0])  # unknown stays unknown
     assert variance[1] == 4.0
+
+
+SKEWED = np.concatenate([-np.geomspace(1e-4, 3, 20), np.geomspace(1e-4, 1e8, 30)])
+
+
+def test_around_a_limit_values_are_standardised_and_restored() -> None:
+    for size in (1e-200, 1.0, 1e200):
+        y, centre = (SKEWED + 2) * size, 2 * size
+        scaling = Scaling.around(y, centre, 0.1 * size)
+        z = scaling.standardise(y)
+        assert (np.mean(z), np.std(z)) == pytest.approx((0, 1), abs=1e-12)
+        np.testing.assert_allclose(scaling.restore(z), y, rtol=1e-11, atol=1e-13 * size)
+
+
+def test_around_a_limit_it_is_linear_near_and_a_logarithm_far_away() -> None:
+    scaling = Scaling.around(SKEWED, 1.0, 0.5)
+    away = np.array([1e-4, 1e6])
+    for sign in (-1, 1):
+        warped = sign * (scaling.warp(1 + sign * away) - 1)
+        np.testing.assert_allclose(warped, [1e-4, 0.5 * np.log(4e6)], rtol=1e-7)  # (Y1)
+
+
+def test_slopes_are_those_of_the_warp() -> None:
+    for scaling in (Scaling.around(SKEWED, 0.3, 0.5), Scaling.of(HEAVY), Scaling.of(HEAVY, False)):
+        y = np.array([-50.0, 0.1, 0.2, 0.93, 7.0])
+        slope = (scaling.warp(y + 1e-5) - scaling.warp(y - 1e-5)) / 2e-5
+        np.testing.assert_allclose(scaling.slope(y), slope, rtol=1e-6)
+
+
+def test_beyond_what_was_seen_around_a_limit_the_way_back_is_a_tangent() -> None:
+    y = np.array([-3.0, 0.0, 1.0, 4.0])
+    scaling = Scaling.around(y, 1.0, 0.5)  # seen: up to 4 away from the centre
+    z = scaling.standardise(np.array([-3.0, 5.0]))
+    steps = np.array([-1.0, 1.0]) / scaling.scale
+    far = scaling.restore(z + 3 * steps) - scaling.restore(z)
+    np.testing.assert_allclose(far, 3 * np.array([-1, 1]) / scaling.slope(np.array([-3.0, 5.0])))
+    assert np.all(np.isfinite(scaling.restore(np.array([-1e300, 1e300]))))
+
+
+def test_a_scaling_around_a_limit_is_saved() -> None:
+    scaling = Scaling.around(SKEWED, 1.0, 0.5)
+    assert Scaling.from_json(scaling.to_json()) == scaling

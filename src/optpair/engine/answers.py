@@ -111,10 +111,11 @@ class Answers:
         best = engine_work(self.engine.best)
         x = best(self.stream.child(SEARCH), self.model, self.data, wider=True)
         points = np.concatenate([x[None], self.data.X[self.legal]])
+        met = np.concatenate([[False], self._met[self.legal]])
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
         worth = means.mean(0) - CAUTION * spread
-        return points[int(np.argmax(rank(worth, self.chance(points))))]
+        return points[int(np.argmax(rank(worth, self.chance(points), met)))]
 
     @engine_work
     def chance(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:
@@ -158,6 +159,11 @@ class Answers:
             o.scaling.standardise(self.data.means(c)) for c, o in enumerate(self.model.outcomes)
         ]
         return unwanted(self.model.wanted, np.stack(means, 1))
+
+    @property
+    def _met(self) -> Bool[np.ndarray, " n"]:
+        """Which rows are of trials whose values are within all limits."""
+        return (self._violations == 0)[self.data.trial]
 
     @cached_property
     def legal(self) -> Bool[np.ndarray, " n"]:
@@ -227,7 +233,7 @@ class Answers:
             return trial, observed
         X = self.data.X
         means = self.model.objective.moments(X)[0].mean(0)
-        worth = rank(means, self.chance(X))
+        worth = rank(means, self.chance(X), self._met & self.legal)
         row = int(np.argmax(np.where(self.legal, worth, -np.inf)))
         return int(self.data.trial[row]), self._at(X, row)
 

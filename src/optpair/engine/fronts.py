@@ -13,6 +13,7 @@ import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.climb import PRECISE, climb
+from optpair.cube.cube import among
 from optpair.engine import goals
 from optpair.engine.hypervolume import hypervolume
 from optpair.engine.model import CONFIDENCE, Model
@@ -24,6 +25,7 @@ from optpair.engine.worth import (
     compromise,
     non_dominated,
     penalty,
+    rank,
     under_constraints,
     unwanted,
 )
@@ -35,7 +37,7 @@ from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
 POINTS = 16  # of a front, at most, unless more are asked for
-CLIMBS = 32  # compromises that are climbed to
+CLIMBS, MOST_CLIMBS = 32, 256  # compromises that are climbed to: as many as points, between these
 BEYOND = 0.1  # of the front's extent: how far below it the reference point is
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -89,7 +91,7 @@ class Fronts:
         points: int = POINTS,
     ) -> Front:
         """The predicted front, of so many points; with `tried` that of the told points alone."""
-        x = self._chosen(self._legal if tried else self._candidates(), points)
+        x = self._chosen(self._legal if tried else self._candidates(points), points)
         outcomes = tuple(outcome.estimate(x) for outcome in self.model.outcomes)
         observed = self.observed()
         if reference is None:
@@ -152,14 +154,20 @@ class Fronts:
         """The told points that may be recommended."""
         return self.data.X[self.engine.region.legal(self.data.X)]
 
-    def _candidates(self) -> Float[np.ndarray, "N D"]:
+    @property
+    def _met(self) -> Float[np.ndarray, "k D"]:
+        """The told points at which values are within all limits."""
+        return self.data.points[unwanted(self.model.wanted, self._told()) == 0]
+
+    def _candidates(self, most: int) -> Float[np.ndarray, "N D"]:
         """Told points, the best of those screened, and where compromises between them climb to."""
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
         anchors = goals.best_data(engine.region, model.wanted, model.posteriors, self.data)
         points = engine.points(stream.child(1), engine.region, anchors, self.data, optima=False)
         points = np.concatenate([points, self._legal])
-        plain = compromise(model, _weights(stream.child(2), len(columns)))
+        climbs = min(max(CLIMBS, most), MOST_CLIMBS)
+        plain = compromise(model, _weights(stream.child(2), len(columns), climbs))
         means = np.stack([own.screen(points) for own in plain.means], 1)
         lost = np.zeros(len(points))
         if model.wanted.constraints:
@@ -168,7 +176,7 @@ class Fronts:
         size = np.maximum(np.ptp(means[best], axis=0), 1e-9)
         ideal = means[best].max(0)
         worth = compromise(model, plain.weights / size, ideal)
-        rows = np.arange(CLIMBS)
+        rows = np.arange(climbs)
         scores = [worth.of(means, np.full(len(points), row)) - lost for row in rows]
         starts = points[np.argmax(scores, 1)]
         landscape = under_constraints(worth, model, wider=True)
@@ -177,13 +185,14 @@ class Fronts:
         return np.concatenate([told, points[best], up.x])
 
     def _chosen(self, X: Float[np.ndarray, "N D"], most: int) -> Float[np.ndarray, "R D"]:
-        """The front among some points, thinned; where none is feasible, the likeliest point."""
+        """The front among some points, thinned; where none is sure to be feasible, one point."""
         means = np.stack([self.model.outcomes[c].moments(X)[0].mean(0) for c in self.columns], 1)
         chance = self._chance(X)
         if chance is not None:
             sure = chance >= SURE
             if not sure.any():
-                return X[[int(np.argmax(chance))]]
+                met = np.array([among(x, self._met) for x in X])
+                return X[[int(np.argmax(rank(chance, chance, met)))]]
             X, means = X[sure], means[sure]
         front = non_dominated(means)
         X, means = X[front], means[front]
@@ -221,12 +230,12 @@ class Fronts:
         return np.stack(raw, -1), inside
 
 
-def _weights(stream: Stream, count: int) -> Float[np.ndarray, "W K"]:
+def _weights(stream: Stream, count: int, climbs: int) -> Float[np.ndarray, "W K"]:
     """Weights of compromises: evenly spaced for two objectives, else drawn; all sum to one."""
     if count == 2:
-        share = (np.arange(CLIMBS) + 0.5) / CLIMBS
+        share = (np.arange(climbs) + 0.5) / climbs
         return np.column_stack([share, 1 - share])
-    return stream.draw().dirichlet(np.ones(count), CLIMBS)
+    return stream.draw().dirichlet(np.ones(count), climbs)
 
 
 def _apart(values: Float[np.ndarray, "R K"], most: int) -> Int[np.ndarray, " r"]:

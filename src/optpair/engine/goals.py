@@ -15,8 +15,8 @@ from optpair.optima.base import Goal, Wanted
 from optpair.optima.feasible import BestFeasible
 from optpair.optima.pareto import Pareto
 from optpair.optima.single import Best
-from optpair.problem.outcomes import Objective, Outcome
-from optpair.shapes import Float
+from optpair.problem.outcomes import Constraint, Objective, Outcome
+from optpair.shapes import Bool, Float
 from optpair.trials.data import Data
 from optpair.trials.transform import Scaling
 
@@ -48,6 +48,17 @@ def wanted(outcomes: Sequence[Outcome], scalings: Sequence[Scaling]) -> Wanted:
 
 def _standardised(scaling: Scaling, end: float) -> float:
     return float(scaling.standardise(np.asarray(end))) if np.isfinite(end) else end
+
+
+def met(outcomes: Iterable[Outcome], data: Data) -> Bool[np.ndarray, " t"]:
+    """Which told trials have values within all limits; all of them where there are none."""
+    found = np.ones(data.told, dtype=bool)
+    for column, outcome in enumerate(outcomes):
+        if isinstance(outcome, Constraint):
+            low, high = outcome.limits
+            means = data.means(column)
+            found &= (low <= means) & (means <= high)
+    return found
 
 
 def unmeasured(outcome: Outcome) -> Scaling:

@@ -20,7 +20,7 @@ from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
 from optpair.cube.halton import halton
 from optpair.cube.region import Region
-from optpair.engine import budget, goals
+from optpair.engine import budget, goals, warps
 from optpair.engine.beliefs import BELIEVED, Placed, believed, drawn, first_believed
 from optpair.engine.doubt import doubted
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
@@ -46,7 +46,7 @@ from optpair.gp.posterior import Posterior, check_factor, fit
 from optpair.gp.process import Process
 from optpair.optima.base import Optima
 from optpair.problem.beliefs import Beliefs
-from optpair.problem.outcomes import Outcome
+from optpair.problem.outcomes import Objective, Outcome
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data, Measured, thinned
@@ -54,7 +54,7 @@ from optpair.trials.transform import MOST_NOISE, Scaling
 
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
-EXPLOIT = 0.1
+EXPLOIT, UNMET = 0.1, 0.5  # γ, once a trial has met all constraints and before
 LIKELY = 64  # screened points whose chance of being feasible is looked at
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
 
@@ -78,7 +78,15 @@ class Engine:
         """What the model of an outcome is before data."""
         kernel = self.settings.kernel
         assert not isinstance(kernel, str)
-        return Process(self.cube.layout.owner, kernel, self.settings.prior)
+        prior = self.settings.prior
+        return Process(
+            self.cube.layout.owner, kernel, prior.under_limits() if self.limited else prior
+        )
+
+    @property
+    def limited(self) -> bool:
+        """Whether there are constraints."""
+        return len(self.objectives) < len(self.outcomes)
 
     @property
     def region(self) -> Region:
@@ -91,12 +99,18 @@ class Engine:
         chosen = self.settings.initial
         return self.cube.parameters + 1 if chosen is None else chosen
 
-    @property
-    def exploit(self) -> float:
-        """γ: by default 0.1, or 0 where the hyperparameters are known."""
+    def exploit(self, data: Data) -> float:
+        """γ: by default 0.1, or 0 where the hyperparameters are known.
+
+        Under constraints that no trial has met yet it is ½: then the best predicted point is the
+        one most likely to meet them, and until one does there is no answer.
+        """
         if self.settings.exploit is not None:
             return self.settings.exploit
-        return EXPLOIT if self.inference.standardises else 0.0
+        if not self.inference.standardises:
+            return 0.0
+        unmet = self.limited and not goals.met(self.outcomes.values(), data).any()
+        return UNMET if unmet else EXPLOIT
 
     @property
     def steps(self) -> int:
@@ -142,7 +156,7 @@ class Engine:
         if again is not None:
             info.kind = "confirm"
             return again, memory
-        exploit = stream.child(COIN).draw().uniform() < self.exploit
+        exploit = stream.child(COIN).draw().uniform() < self.exploit(data)
         memory = self.update(stream.child(HYPER), memory, data, info)
         if shared.model is None:
             shared.model = self.condition(memory, data, info)
@@ -212,9 +226,7 @@ class Engine:
             return before
         scaling = Scaling()
         if inference.standardises:
-            warp = self.settings.warp and outcome.bad_side
-            y = measured.y[~measured.doubted]
-            scaling = Scaling.of(y, warp) if n else goals.unmeasured(outcome)
+            scaling = self._scaling(measured, outcome) if n else goals.unmeasured(outcome)
         state = None
         if before is not None:
             ratio = before.scaling.scale / scaling.scale
@@ -225,6 +237,13 @@ class Engine:
         found = inference.update(stream, state, sample, self.process, new)
         info.mixing = found.mixing
         return OutcomeMemory(n, scaling, found.state)
+
+    def _scaling(self, measured: Measured, outcome: Outcome) -> Scaling:
+        """That of the values of an outcome."""
+        X, y = measured.X[~measured.doubted], measured.y[~measured.doubted]
+        if isinstance(outcome, Objective) or not self.settings.warp:
+            return Scaling.of(y, self.settings.warp)
+        return warps.around(X, y, outcome.limits, self.process.columns)
 
     def condition(
         self, memory: Memory, data: Data, info: Info, wider: Stream | None = None

@@ -3,7 +3,11 @@
 The chance that a point is feasible is a product over constraints k, each averaged over its own
 hyperparameter sets: outcomes are independent given the data.
 
-    (W1)  chance(x) = Π_k mean over sets of [Φ((high_k − m_k)/√s_k) − Φ((low_k − m_k)/√s_k)]
+    (W1)  chance(x) = Π_k mean over sets of [Φ((high_k − m_k)/r_k) − Φ((low_k − m_k)/r_k)],
+          r_k = c_k √s_k
+
+c_k is how much wider the intervals of an answer are by (L2), and 1 while a search looks for where
+to try next.
 
 One objective is worth its mean. Of several objectives o, a compromise with weights w ≥ 0 is worth
 
@@ -14,7 +18,8 @@ so that every point of the front is the best for some weights, wherever the fron
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +51,7 @@ class _Logs(NamedTuple):
     by_high: Float[np.ndarray, "M F q"]
     low: Float[np.ndarray, "M F q"]  # in standard deviations; 0 where there is no limit
     high: Float[np.ndarray, "M F q"]
-    root: Float[np.ndarray, "M 1 q"]  # √s
+    root: Float[np.ndarray, "M 1 q"]  # c √s
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +61,26 @@ class Feasibility:
     posteriors: tuple[Posterior, ...]
     low: Float[np.ndarray, " K"]
     high: Float[np.ndarray, " K"]
+    stretch: Float[np.ndarray, " K"]
 
     @classmethod
     def of(cls, model: Model, *, wider: bool) -> Feasibility:
-        """Of a model's constraints; `wider` averages over the sets of an answer."""
+        """Of a model's constraints; `wider` is that of an answer, by its sets and (L2)."""
         posteriors = tuple(
             o.wider if wider and o.wider is not None else o.posterior for o in model.outcomes
         )
-        return cls.within(model.wanted, posteriors)
+        plain = cls.within(model.wanted, posteriors)
+        if not wider:
+            return plain
+        columns = model.wanted.constraints
+        return replace(plain, stretch=np.array([model.outcomes[c].stretch for c in columns]))
 
     @classmethod
     def within(cls, wanted: Wanted, posteriors: tuple[Posterior, ...]) -> Feasibility:
         """Of what is wanted, with the posterior of every outcome."""
         columns = list(wanted.constraints)
         own = tuple(posteriors[column] for column in columns)
-        return cls(own, wanted.low[columns], wanted.high[columns])
+        return cls(own, wanted.low[columns], wanted.high[columns], np.ones(len(columns)))
 
     def chance(self, X: Points) -> Float[np.ndarray, " q"]:
         """P."""
@@ -79,26 +89,30 @@ class Feasibility:
     def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
         """log P, a block of points at a time."""
         total = np.zeros(len(X))
-        for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
+        for posterior, *limits in self._each():
             means, variance = posterior.moments(X)
-            logs = self._logs(posterior, means, variance, low, high)
+            logs = self._logs(posterior, means, variance, *limits)
             total += _log_mean(logs.value)  # (W1)
         return np.maximum(total, IMPOSSIBLE)
 
     def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """log P, and its derivatives."""
         total, slopes = np.zeros(len(X)), np.zeros(X.shape)
-        for posterior, low, high in zip(self.posteriors, self.low, self.high, strict=True):
+        for posterior, *limits in self._each():
             query = posterior.at(X)
-            seen = self._logs(posterior, query.means, query.variance, low, high)
+            seen = self._logs(posterior, query.means, query.variance, *limits)
             of_all = _log_mean(seen.value)
             share = np.exp(seen.value - of_all) / (seen.value.shape[0] * seen.value.shape[1])
             by_means = -share * (seen.by_low + seen.by_high) / seen.root
             stretched = seen.low * seen.by_low + seen.high * seen.by_high
-            by_variance = -share * stretched / (2 * seen.root**2)
+            by_variance = -share * stretched * limits[-1] ** 2 / (2 * seen.root**2)
             total += of_all
             slopes += query.pull(by_means, by_variance.sum(1)).sum(0)
         return np.maximum(total, IMPOSSIBLE), slopes
+
+    def _each(self) -> Iterator[tuple[Posterior, float, float, float]]:
+        """The posterior, the limits and the stretch of each constraint."""
+        return zip(self.posteriors, self.low, self.high, self.stretch, strict=True)
 
     def _logs(
         self,
@@ -107,9 +121,10 @@ class Feasibility:
         variance: Float[np.ndarray, "M q"],
         low: float,
         high: float,
+        stretch: float,
     ) -> _Logs:
         """The log chance under each set and fantasy."""
-        root = np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
+        root = stretch * np.sqrt(np.maximum(variance, posterior.floor[:, None]))[:, None]
         ends = [
             np.clip((end - means) / root, -FURTHEST, FURTHEST)
             if np.isfinite(end)
@@ -236,13 +251,22 @@ def under_constraints(worth: Acquisition, model: Model, *, wider: bool) -> Acqui
 
 
 def rank(
-    worth: Float[np.ndarray, " q"], chance: Float[np.ndarray, " q"] | None
+    worth: Float[np.ndarray, " q"],
+    chance: Float[np.ndarray, " q"] | None,
+    met: Bool[np.ndarray, " q"] | None = None,
 ) -> Float[np.ndarray, " q"]:
-    """Worths among points that are feasible for sure; where none is, chances."""
+    """What recommendations are ranked by; the first of these rules that some point fulfils.
+
+    1. The best worth among points whose chance of being feasible is at least `SURE`.
+    2. The largest chance among points that were tried and found within all limits (`met`).
+    3. The largest chance of all.
+    """
     if chance is None:
         return worth
     sure = chance >= SURE
-    return np.where(sure, worth, -np.inf) if sure.any() else chance
+    if sure.any():
+        return np.where(sure, worth, -np.inf)
+    return chance if met is None or not met.any() else np.where(met, chance, -np.inf)
 
 
 def non_dominated(values: Float[np.ndarray, "q O"]) -> Bool[np.ndarray, " q"]:

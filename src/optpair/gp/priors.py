@@ -9,6 +9,8 @@ hyperparameters have their priors in the kernel.
 | `Prior()`    | LogNormal(√2 + ½log d, √3)| LogNormal(0, 0.7)  | LogNormal(−4, 1)  | N(0, 0.5²)|
 | `PAPER`      | Gamma(2.5, 5)             | log-uniform        | log-uniform       | 0         |
 
+Where there are constraints the noise has the prior LogNormal(−8, 2), and PAPER's is the same.
+
 By default the logarithms of any two length scales have the correlation ⅔: whether a function is
 smooth or rough is mostly a matter of the function, and only then of the parameter. Alone, each has
 the prior of the table (Hvarfner et al. 2024). With twenty parameters and sixty trials independent
@@ -19,7 +21,7 @@ be idle.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -168,6 +170,7 @@ class Normal:
 
 
 Density = LogNormal | Gamma | LogUniform | Normal
+DENSITIES = ("lengthscale", "outputscale", "noise", "noise_under_limits")
 
 
 @dataclass(frozen=True)
@@ -177,11 +180,14 @@ class Prior:
     lengthscale: Density = field(default=LogNormal(math.sqrt(2), math.sqrt(3), True, 2 / 3))
     outputscale: Density = field(default=LogNormal(0.0, 0.7))
     noise: Density = field(default=LogNormal(-4.0, 1.0))
+    noise_under_limits: Density = field(default=LogNormal(-8.0, 2.0))
+    """That of the noise where there are constraints. Answers keep a distance from limits that grows
+    with the noise, so it has to be found out where there is none."""
     mean_scale: float = 0.5
     noise_floor: float = NOISE_FLOOR
 
     def __post_init__(self) -> None:
-        for name in ("lengthscale", "outputscale", "noise"):
+        for name in DENSITIES:
             if not isinstance(getattr(self, name), LogNormal | Gamma | LogUniform):
                 raise ValueError(
                     f"{name} must be a LogNormal, Gamma or LogUniform, not {getattr(self, name)!r}"
@@ -190,10 +196,15 @@ class Prior:
         if self.mean_scale < 0:
             raise ValueError(f"Prior.mean_scale must be at least zero, not {self.mean_scale!r}")
 
+    def under_limits(self) -> Prior:
+        """The priors where there are constraints."""
+        return replace(self, noise=self.noise_under_limits)
+
 
 PAPER = Prior(
     lengthscale=Gamma(2.5, 5.0),
     outputscale=LogUniform(1e-2, 1e2),
     noise=LogUniform(1e-6, 1.0),
+    noise_under_limits=LogUniform(1e-6, 1.0),
     mean_scale=0.0,
 )

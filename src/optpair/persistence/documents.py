@@ -136,7 +136,7 @@ def settings_from_json(document: Mapping[str, Any]) -> Settings:
 
 
 def _density_from_json(name: str, value: Any) -> Any:
-    if isinstance(value, Mapping) and name in ("lengthscale", "outputscale", "noise"):
+    if isinstance(value, Mapping) and name in priors.DENSITIES:
         numbers = {k: v for k, v in value.items() if k != "density"}
         _check_numbers(name, numbers.values())
         return DENSITIES[value["density"]](**numbers)

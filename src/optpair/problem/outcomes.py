@@ -77,11 +77,6 @@ class Objective:
         """An objective has none: −∞ and ∞."""
         return -math.inf, math.inf
 
-    @property
-    def bad_side(self) -> bool:
-        """Whether values far down say only that they are bad, not how bad: they do."""
-        return True
-
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs to build an equal one."""
         known = {} if self.noise is None else {"noise": self.noise}
@@ -143,11 +138,6 @@ class Constraint:
     def limits(self) -> tuple[float, float]:
         """Between what sign · value must be: −∞ or ∞ where there is no limit."""
         return _signed(self.sign, self.low, self.high)
-
-    @property
-    def bad_side(self) -> bool:
-        """Whether values far down say only that they are bad; between two limits none is."""
-        return self.low is None or self.high is None
 
     def met(self, value: float) -> bool:
         """Whether a value is within the limits."""

@@ -15,8 +15,16 @@ knee = median − unit; then standardised to zero mean and unit variance. w is m
 first order, so quantiles pass through it exactly, and where the optimum is it changes nothing. A
 value of −1e12 among values around 1 is 6 units deep: one of them does not squeeze the others.
 
+Of a constraint every digit counts near its limit, on both sides, and hardly any far from it. Its
+values are compressed, if at all, around that limit, or the middle between two: see `engine.warps`.
+
+    (Y1)  w(y) = centre + unit · asinh((y − centre)/unit)
+
+It is nearly linear up to a unit, and a logarithm beyond it.
+
 The way back is the inverse of w down to the lowest value that was seen. Below it, where the inverse
-would explode (an exponential of an exponential), it goes on along its tangent there.
+would explode (an exponential of an exponential), it goes on along its tangent there; around a
+limit likewise, on both sides, as far from it as a value was seen.
 """
 
 from __future__ import annotations
@@ -45,7 +53,8 @@ class Scaling:
     scale: float = 1.0
     knee: float | None = None
     unit: float = 1.0
-    lowest: float = 0.0  # of the values; nothing reads it without a knee
+    lowest: float = 0.0  # of the values, or as far below the centre as one is from it
+    centre: float | None = None  # of a constraint's limits: compressed on both sides, no knee
 
     @classmethod
     def of(cls, y: Float[np.ndarray, " n"], warp: bool = True) -> Scaling:
@@ -79,6 +88,21 @@ class Scaling:
                 return cls()
         return cls(knee=middle - unit, unit=unit)
 
+    @classmethod
+    def around(cls, y: Float[np.ndarray, " n"], centre: float, unit: float) -> Scaling:
+        """The scaling of the values of a constraint, compressed by (Y1)."""
+        away = y / unit - centre / unit
+        warped = np.arcsinh(away)
+        spread = float(np.std(warped))
+        furthest = float(np.max(np.abs(away))) * unit
+        return cls(
+            loc=centre + unit * float(np.mean(warped)),
+            scale=max(unit * (spread if spread > ROUND_OFF else 1.0), SMALLEST),
+            unit=max(unit, SMALLEST),
+            lowest=max(centre - furthest, LOWEST),
+            centre=centre,
+        )
+
     def _below(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """How many units y is below the knee."""
         if self.knee is None:
@@ -87,6 +111,9 @@ class Scaling:
 
     def warp(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """w(y)."""
+        if self.centre is not None:
+            away = y / self.unit - self.centre / self.unit
+            return np.asarray(self.centre + self.unit * np.arcsinh(away))  # (Y1)
         below = self._below(y)
         knee = 0.0 if self.knee is None else self.knee
         return np.where(below > 0, knee - self.unit * _depth(below), y)
@@ -100,9 +127,15 @@ class Scaling:
     ) -> Float[np.ndarray, "*n"]:
         """From raw noise variances at the values y to the model's: times the slope squared."""
         with np.errstate(over="ignore"):
-            slope = 1 / _steepness(self._below(y))
+            slope = self.slope(y)
             scaled = (noise_var * slope / self.scale) * slope / self.scale
         return np.asarray(np.minimum(scaled, MOST_NOISE))
+
+    def slope(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """w′(y)."""
+        if self.centre is not None:
+            return np.asarray(1 / np.hypot(1.0, y / self.unit - self.centre / self.unit))
+        return 1 / _steepness(self._below(y))
 
     def to_json(self) -> dict[str, Any]:
         """The numbers by name."""
@@ -114,7 +147,7 @@ class Scaling:
         found: dict[str, float | None] = {}
         for name in (item.name for item in fields(cls)):
             value = document[name]
-            if value is None and name == "knee":
+            if value is None and name in ("knee", "centre"):
                 found[name] = None
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -131,6 +164,8 @@ class Scaling:
         tangent from there on: monotone, smooth to first order, and finite.
         """
         warped = self.loc + self.scale * np.asarray(z, dtype=np.float64)
+        if self.centre is not None:
+            return self._around(warped / self.unit - self.centre / self.unit)
         deepest = np.minimum(self._below(np.asarray(self.lowest)), DEEPEST)
         depth, last = self._below(warped), _depth(deepest)
         with np.errstate(over="ignore"):
@@ -139,6 +174,15 @@ class Scaling:
             knee = 0.0 if self.knee is None else self.knee
             deep = np.maximum(knee - self.unit * below, LOWEST)
         return np.where(below > 0, deep, warped)
+
+    def _around(self, t: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """The inverse of (Y1) as far as values were seen, and its tangents from there on."""
+        assert self.centre is not None
+        last = np.arcsinh(self.centre / self.unit - self.lowest / self.unit)
+        with np.errstate(over="ignore"):
+            beyond = np.cosh(last) * np.maximum(np.abs(t) - last, 0.0)
+            away = np.sinh(np.minimum(np.abs(t), last)) + beyond
+            return np.clip(self.centre + np.copysign(self.unit * away, t), LOWEST, -LOWEST)
 
 
 def _depth(below: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:

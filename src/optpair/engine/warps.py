@@ -1,0 +1,77 @@
+"""Warps of constraints: near a limit every digit counts, far from it hardly any.
+
+A constraint may be met by a hair or by a factor of a million, and a scaling that shows the second
+hides the first. Values are therefore compressed on both sides of the limit, or of the middle
+between two, by (Y1) in `trials.transform`, if that helps. The unit is the one under which a GP
+explains the values best: with K its correlations at the data under a few length scales and shares
+of noise,
+
+    (Y2)  log evidence = −n/2 log(rᵀK⁻¹r) − ½ log|K| + Σ_i log w′(y_i),    r = w(y) − μ
+
+where μ is the mean that suits K. Without a warp the last term is zero, and `SIMPLER` is added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.kernels import Columns, Matern52
+from optpair.shapes import Float
+from optpair.trials.transform import ROUND_OFF, SMALLEST, Scaling
+
+FEWEST = 4  # values, below which nothing is known of their scale
+STEP, STEPS = 4.0, 8  # units are so many times apart, and so many
+LENGTHS = (0.25, 1.0, 4.0)  # length scales, times √d
+NOISES = (1e-4, 1e-2)  # of the variance
+SIMPLER = 2.0  # nats
+FURTHEST = 1e290  # units from the centre, at most
+LARGEST = 1e305  # distance of which units may be some multiple
+
+
+def around(
+    X: Float[np.ndarray, "n D"],
+    y: Float[np.ndarray, " n"],
+    limits: tuple[float, float],
+    columns: Columns,
+) -> Scaling:
+    """The scaling of a constraint's values, of those with and without a warp the likeliest."""
+    ends = [end for end in limits if np.isfinite(end)]
+    centre = sum(end / len(ends) for end in ends)
+    halves = np.abs(y / 2 - centre / 2)
+    furthest = 2 * float(np.max(halves, initial=0.0))
+    plain = Scaling.of(y, warp=False)
+    if len(y) < FEWEST or not ROUND_OFF * abs(centre) < furthest < LARGEST:
+        return plain
+    middle = 2 * float(np.median(halves[halves > 0]))
+    within = ends[-1] / 2 - ends[0] / 2
+    units = STEP * middle * STEP ** -np.arange(float(STEPS))
+    units = np.unique(np.maximum(units, max(within, furthest / FURTHEST)))
+    found = [plain, *(Scaling.around(y, centre, float(unit)) for unit in units)]
+    values = evidence(X, y, found, columns)
+    values[0] += SIMPLER
+    return found[int(np.argmax(values))]
+
+
+def evidence(
+    X: Float[np.ndarray, "n D"],
+    y: Float[np.ndarray, " n"],
+    scalings: list[Scaling],
+    columns: Columns,
+) -> Float[np.ndarray, " S"]:
+    """(Y2) of each scaling, with the correlations that suit it best."""
+    n, d = len(y), max(columns) + 1
+    lengths = np.repeat(LENGTHS, len(NOISES))[:, None] * np.full(d, np.sqrt(d))
+    one = np.ones(len(lengths))
+    covariance = Matern52().bind(Hyperparameters(lengths, one, one, 0 * one), columns)
+    noise = np.tile(NOISES, len(LENGTHS))[:, None, None] * np.eye(n)
+    C = np.linalg.cholesky(covariance.between(X, X).K + noise)
+    W = np.stack([scaling.standardise(y) for scaling in scalings], 1)
+    both = np.linalg.solve(C, np.column_stack([W, np.ones(n)])[None])
+    white, ones = both[..., :-1], both[..., -1:]
+    mean = np.sum(white * ones, 1, keepdims=True) / np.sum(ones**2, 1, keepdims=True)
+    square = np.sum((white - mean * ones) ** 2, 1)  # rᵀK⁻¹r
+    half_log_det = np.sum(np.log(np.diagonal(C, axis1=1, axis2=2)), 1)
+    slopes = [np.sum(np.log(s.slope(y)) - np.log(s.scale)) for s in scalings]
+    value = -0.5 * n * np.log(np.maximum(square, SMALLEST)) - half_log_det[:, None]
+    return np.asarray(value.max(0) + np.array(slopes))  # (Y2)

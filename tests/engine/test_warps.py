@@ -1,0 +1,85 @@
+"""Warps of constraints: their evidence against a slow path, and what is chosen for which values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optpair.engine.warps import LENGTHS, NOISES, around, evidence
+from optpair.trials.transform import Scaling
+
+INF = np.inf
+COLUMNS = (0, 1)
+X = np.random.default_rng(0).uniform(size=(24, 2))
+SMOOTH = np.sin(3 * X[:, 0]) + X[:, 1]
+WILD = np.exp(6 * SMOOTH) - np.exp(6.0)  # as smooth in logarithms, over five decades
+
+
+def slow(y: np.ndarray, slopes: np.ndarray) -> float:
+    """The largest Gaussian likelihood of warped values, over the mean and the variance."""
+    best, n = -INF, len(y)
+    for length in LENGTHS:
+        r = np.sqrt(5 * np.sum((X[:, None] - X) ** 2, -1) / 2) / length
+        for noise in NOISES:
+            K = (1 + r + r * r / 3) * np.exp(-r) + noise * np.eye(n)
+            inverse = np.linalg.inv(K)
+            mean = np.sum(inverse @ y) / np.sum(inverse)
+            variance = (y - mean) @ inverse @ (y - mean) / n
+            log_det = np.linalg.slogdet(K)[1]
+            value = -0.5 * (n * np.log(2 * np.pi * variance) + log_det + n)
+            best = max(best, float(value))
+    return best + float(np.sum(np.log(slopes)))
+
+
+def test_evidence_is_a_likelihood_with_the_jacobian_of_the_warp() -> None:
+    """Up to a constant that is the same for all; slopes by central differences."""
+    scalings = [Scaling.of(WILD, False), Scaling.around(WILD, 0.0, 30.0)]
+    truth = []
+    for scaling in scalings:
+        h = 1e-3
+        slopes = (scaling.warp(WILD + h) - scaling.warp(WILD - h)) / (2 * h)
+        truth.append(slow(scaling.warp(WILD), slopes))
+    got = evidence(X, WILD, scalings, COLUMNS)
+    assert got[1] - got[0] == pytest.approx(truth[1] - truth[0], abs=1e-3)
+    assert got[1] - got[0] > 20
+
+
+def test_smooth_values_stay_as_they_are() -> None:
+    assert around(X, SMOOTH, (1.0, INF), COLUMNS).centre is None
+    assert around(X[:3], WILD[:3], (1.0, INF), COLUMNS).centre is None  # too few to say
+
+
+@pytest.mark.parametrize("limits", [(0.0, INF), (-INF, 0.0)])
+def test_wild_values_are_compressed_around_their_limit(limits: tuple[float, float]) -> None:
+    scaling = around(X, WILD, limits, COLUMNS)
+    assert scaling.centre == 0.0
+    assert scaling.unit < 500
+    plain = np.ptp(Scaling.of(WILD, False).standardise(WILD[np.abs(WILD) < 300]))
+    assert np.ptp(scaling.standardise(WILD[np.abs(WILD) < 300])) > 3 * plain
+
+
+def test_between_two_limits_nothing_is_compressed() -> None:
+    scaling = around(X, WILD, (-400.0, 600.0), COLUMNS)
+    assert scaling.centre == 100.0
+    assert scaling.unit >= 500
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.zeros(24),
+        np.full(24, 7.0),
+        np.where(np.arange(24) == 3, 1e300, SMOOTH),
+        np.where(np.arange(24) % 2, 1.7e308, -1.7e308),
+        1e-300 * WILD,
+        np.where(np.arange(24) < 20, 0.0, WILD),
+    ],
+    ids=["on the limit", "the same", "one is huge", "all are huge", "tiny", "most on the limit"],
+)
+def test_any_values_have_a_scaling(y: np.ndarray) -> None:
+    for limits in ((0.0, INF), (-1e308, 1e308), (-1e-320, 1e-320)):
+        scaling = around(X, y, limits, COLUMNS)
+        z = scaling.standardise(y)
+        assert np.all(np.isfinite(z))
+        assert np.all(np.isfinite(scaling.restore(z)))
+        assert np.all(np.diff(scaling.standardise(np.sort(y))) >= 0)
