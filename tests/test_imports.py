@@ -67,6 +67,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "settings",
         "budget",
         "doubt",
+        "warps",
         "effects",
         "hypervolume",
         "model",
