@@ -213,3 +213,14 @@ def test_minimize_finds_the_best_row() -> None:
     given = rows(200, seed=2)
     result = minimize(lost, Space.of_rows(given), 30, noise=0, seed=0, progress=False)
     assert lost(result.x) == min(map(lost, given))
+
+
+def test_a_shelf_that_is_used_up_has_answers(tmp_path: Path) -> None:
+    space = Space.of_rows([{"a": float(i)} for i in range(4)], repeat=False)
+    one = Optimizer(space, seed=0)
+    two = Optimizer(space, outcomes={"a": "minimize", "b": "maximize"}, seed=0)
+    for i in range(4):
+        one.tell({"a": float(i)}, float(i))
+        two.tell({"a": float(i)}, {"a": i, "b": i * i})
+    assert one.belief().next_gain == two.belief().next_gain == 0
+    assert one.report(tmp_path / "page.html")["next_gain"] == 0

@@ -86,7 +86,8 @@ def test_every_fault_would_be_found(tmp_path: Path) -> None:
         told(3, {"x": 1.0}, 1.0, 0, 1),  # not its parameters
     ]
     log = tmp_path / "told.txt"
-    log.write_text(f"0 {branin(here)!r}\n0 {branin(here)!r}\n2 8.0\n5 9.0\n6 {branin(here)!r}\n")
+    said = [(0, branin(here)), (0, branin(here)), (2, 8.0), (5, 9.0), (6, branin(here))]
+    log.write_text("".join(f"{n} {json.dumps({'value': value})}\n" for n, value in said))
     faults = check(found, log)
     assert faults["lost"] == [2, 5]
     assert faults["late"] == [6]

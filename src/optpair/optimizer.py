@@ -417,7 +417,7 @@ class Optimizer(Tables):
         from optpair import report  # late: a search may end without a page
 
         if self.problem.goal != "best":
-            return report.write_joint(self.joint_subject(name=name, context=context), path)
+            return report.write(self.joint_subject(name=name, context=context), path)
         return report.write(self.subject(name=name, context=context), path)
 
     def _reported(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -468,10 +468,15 @@ class Optimizer(Tables):
         model = report.Model(self.space, self._session.engine.initial, asked)
         return report.Subject(name, self.problem.objective, rows, model)
 
+    @_locked
     def joint_subject(
-        self, *, name: str = "optpair", context: Mapping[str, Any] | None = None
+        self,
+        *,
+        name: str = "optpair",
+        answers: bool = True,
+        context: Mapping[str, Any] | None = None,
     ) -> JointSubject:
-        """What a page of several outcomes is about, under the heading `name`."""
+        """What a page of several outcomes is about; see `subject`."""
         from optpair import report
 
         points = self._history.points
@@ -486,10 +491,10 @@ class Optimizer(Tables):
             for t in self._history
         )
         measured = self._history.measured()
-        answers = None
-        if all(measured[o] for o in self.problem.objectives):
-            answers = self._answers(self._reported(context))
-        model = report.Model(self.space, self._session.engine.initial, answers)
+        asked = None
+        if answers and all(measured[o] for o in self.problem.objectives):
+            asked = self._answers(self._reported(context))
+        model = report.Model(self.space, self._session.engine.initial, asked)
         return report.JointSubject(name, self.problem, rows, model)
 
     @_locked

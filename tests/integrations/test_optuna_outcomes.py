@@ -294,19 +294,30 @@ def test_what_is_not_for_constraints_is_refused_at_once() -> None:
         JESSampler(constraints_func=constraints, **{**QUICK, "acquisition": "mes"})
 
 
-def test_a_page_is_for_one_objective_so_far(tmp_path: Path) -> None:
+def test_a_page_of_several_outcomes(tmp_path: Path) -> None:
     sampler = JESSampler(search_space=SPACE, **QUICK)
     bound, two = (
         optuna.create_study(sampler=sampler),
         optuna.create_study(directions=["minimize"] * 2, sampler=sampler),
     )
-    add(bound, 0.5, 1.0, constraints={"small": 0.5})
-    add(two, 0.5, 1.0, 2.0)
-    for study in (bound, two):
-        with pytest.raises(ValueError, match="report is for one objective without constraints"):
-            sampler.report(study, tmp_path / "page.html")
+    for x in (0.2, 0.5, 0.9):
+        add(bound, x, 1.0 - x, constraints={"small": x - 0.6})
+        add(two, x, x, 2.0 - x)
+    found = sampler.report(bound, tmp_path / "bound.html")
+    assert found["recommendation"]["chance"] == sampler.recommend(bound).chance
+    assert "Beside the limits" in (tmp_path / "bound.html").read_text(encoding="utf-8")
+    front = sampler.report(two, tmp_path / "two.html")["front"]
+    assert len(front) == len(sampler.recommend(two))
+    assert "The best compromises" in (tmp_path / "two.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="reference is for several objectives"):
         sampler.recommend(bound, reference={"value": 1.0})
+
+
+def test_a_page_without_a_parameter_to_model(tmp_path: Path) -> None:
+    sampler = JESSampler(**QUICK)
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+    with pytest.raises(ValueError, match="no parameter that all completed trials share"):
+        sampler.report(study, tmp_path / "page.html")
 
 
 def test_a_front_names_what_it_leaves_out() -> None:

@@ -8,6 +8,8 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+from optpair import Ordinal
+from optpair.problem.outcomes import Objective
 from optpair.studies.config import Command, Function, StudyError, load
 from optpair.studies.samplers import make_sampler
 
@@ -46,7 +48,8 @@ timeout = 60
 sets = 6
 """
     file = load(write(tmp_path, text + SPACE))
-    assert (file.name, file.direction, file.evaluations, file.seed) == ("digits", "maximize", 7, 3)
+    assert (file.name, file.evaluations, file.seed) == ("digits", 7, 3)
+    assert file.outcomes == {"value": Objective("maximize", 0.0)}
     assert file.storage == "postgresql+psycopg://me@host/db"
     assert (file.sampler, file.stale_after, file.settings) == ("lattice", 5.0, {"sets": 6})
     assert file.noise == 0
@@ -65,12 +68,9 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
     file = load(write(tmp_path, "[objective]\npython = 'mine:f'\n" + SPACE))
     assert file.name == "tune"
     assert file.storage == f"sqlite:///{tmp_path}/tune.db"
-    assert (file.direction, file.evaluations, file.seed, file.sampler) == (
-        "minimize",
-        50,
-        0,
-        "jes-peak",
-    )
+    assert (file.evaluations, file.seed, file.sampler) == (50, 0, "jes-peak")
+    assert file.outcomes == {"value": Objective("minimize")}
+    assert not file.named
     assert file.noise is None
     assert file.objective == Function("mine", "f")
     assert load(write(tmp_path, SPACE)).objective is None
@@ -192,7 +192,7 @@ def test_ordinals_and_digits(tmp_path: Path) -> None:
     lines = "batch = { ordinal = [64, 16, 32] }\ndose = { float = [0, 1], digits = 2 }\n"
     (tmp_path / "s.toml").write_text(f"[space]\n{lines}")
     found = load(tmp_path / "s.toml")
-    assert found.ordinals == ("batch",)
+    assert found.space.parameters["batch"] == Ordinal([16, 32, 64])
     assert found.space == {
         "batch": CategoricalDistribution([16, 32, 64]),
         "dose": FloatDistribution(0.0, 1.0, step=0.01),
@@ -204,17 +204,27 @@ def test_ordinals_and_digits(tmp_path: Path) -> None:
     assert round(trial.params["dose"], 2) == trial.params["dose"]
 
 
+def test_significant_figures(tmp_path: Path) -> None:
+    """Optuna stores a continuous range; what is suggested has the digits."""
+    found = load(write(tmp_path, "[space]\nlr = { float = [1e-4, 1], log = true, digits = 1 }\n"))
+    assert found.space == {"lr": FloatDistribution(1e-4, 1.0, log=True)}
+    study = optuna.create_study(sampler=make_sampler(found))
+    values = [study.ask(dict(found.space)).params["lr"] for _ in range(6)]
+    assert values == [float(f"{value:.0e}") for value in values]
+
+
 def test_guesses(tmp_path: Path) -> None:
     lines = "lr = { float = [1e-4, 1], log = true, guess = 0.01, sure = 0.9 }\n"
     lines += 'act = { categories = ["a", "b"], guess = "b" }\n'
     (tmp_path / "s.toml").write_text(f"[space]\n{lines}")
     found = load(tmp_path / "s.toml")
-    assert (found.guess, found.sure) == ({"lr": 0.01, "act": "b"}, {"lr": 0.9})
+    guesses = {name: (p.guess, p.sure) for name, p in found.space.parameters.items()}
+    assert guesses == {"lr": (0.01, 0.9), "act": ("b", 0.7)}
     trial = optuna.create_study(sampler=make_sampler(found)).ask(dict(found.space))
     assert trial.params == {"lr": pytest.approx(0.01), "act": "b"}
     (tmp_path / "s.toml").write_text("[space]\nlr = { float = [0, 1], guess = 2 }\n")
     with pytest.raises(StudyError, match=r"Float's guess must be from 0.0 to 1.0, not 2"):
-        make_sampler(load(tmp_path / "s.toml"))
+        load(tmp_path / "s.toml")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +241,6 @@ def test_guesses(tmp_path: Path) -> None:
         ("float = [0, 1], digits = 1.5", "digits must be an int from 0 to 12"),
         ("float = [0.125, 1], digits = 2", "low has more than 2 decimals"),
         ("float = [0, 1], digits = 2, step = 0.1", "step and digits do not go together"),
-        ("float = [1e-3, 1], digits = 2, log = true", r"list the values: ordinal = \[1e-4"),
     ],
 )
 def test_what_ordinals_and_digits_cannot_be(tmp_path: Path, line: str, message: str) -> None:
@@ -243,8 +252,9 @@ def test_what_ordinals_and_digits_cannot_be(tmp_path: Path, line: str, message: 
 def test_limits(tmp_path: Path) -> None:
     text = '[study]\nwhere = ["low <= high", "0.2 <= low + high"]\n[space]\n'
     space = "low = { float = [0, 1] }\nhigh = { float = [0, 1], step = 0.1 }\n"
-    assert load(write(tmp_path, text + space)).where == ("low <= high", "0.2 <= low + high")
-    assert load(write(tmp_path, SPACE)).where == ()
+    found = load(write(tmp_path, text + space))
+    assert found.space.where == ("low <= high", "0.2 <= low + high")
+    assert load(write(tmp_path, SPACE)).space.where == ()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from optpair.studies.config import Command, Function, StudyError
-from optpair.studies.objective import KEPT, Outcome, call, find, parse, run
+from optpair.studies.objective import KEPT, call, find, parse, run
+from optpair.studies.results import Result
+from study_cases import gave, study_file
 
 
 def script(code: str, *arguments: str, timeout: float | None = None) -> Command:
@@ -20,16 +22,16 @@ def script(code: str, *arguments: str, timeout: float | None = None) -> Command:
 
 
 @pytest.mark.parametrize(
-    ("output", "outcome"),
+    ("output", "result"),
     [
-        ("epoch 1\n0.25\n\n", Outcome(0.25)),
-        ("-1e-300", Outcome(-1e-300)),
-        ('{"value": 2, "noise_var": 0.5, "more": []}', Outcome(2.0, 0.5)),
-        ('{"value": 2}', Outcome(2.0)),
+        ("epoch 1\n0.25\n\n", gave(0.25)),
+        ("-1e-300", gave(-1e-300)),
+        ('{"value": 2, "noise_var": 0.5, "more": []}', gave(2.0, 0.5)),
+        ('{"value": 2}', gave(2.0)),
     ],
 )
-def test_the_last_line_is_the_value(output: str, outcome: Outcome) -> None:
-    assert parse(output) == outcome
+def test_the_last_line_is_the_value(tmp_path: Path, output: str, result: Result) -> None:
+    assert parse(output, study_file(tmp_path)) == result
 
 
 @pytest.mark.parametrize(
@@ -50,11 +52,11 @@ def test_the_last_line_is_the_value(output: str, outcome: Outcome) -> None:
         ('{"value": 1, "noise_var": -1}', "noise_var must be a finite variance"),
     ],
 )
-def test_no_value_is_a_failure_that_says_why(output: str, problem: str) -> None:
-    outcome = parse(output)
-    assert outcome.value is None
-    assert problem in outcome.problem
-    assert len(outcome.problem) < 200
+def test_no_value_is_a_failure_that_says_why(tmp_path: Path, output: str, problem: str) -> None:
+    result = parse(output, study_file(tmp_path))
+    assert not result.values
+    assert problem in result.problem
+    assert len(result.problem) < 200
 
 
 def test_names_are_only_names(tmp_path: Path) -> None:
@@ -62,26 +64,26 @@ def test_names_are_only_names(tmp_path: Path) -> None:
     params = {"0": 1, "a.b": 2, "c[d]": 3, "e f": 4}
     argument = "{0},{a.b},{c[d]},{e f},{{0}}"
     code = "import sys; print(1 if sys.argv[1] == '1,2,3,4,{{0}}' else sys.argv)"
-    assert run(script(code, argument), params, 0, tmp_path) == Outcome(1.0)
+    assert run(script(code, argument), params, 0, study_file(tmp_path)) == gave(1.0)
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome"),
+    ("code", "result"),
     [
-        ("import json; print(json.dumps(dict(curve=[0.1] * 10**5, value=2)))", Outcome(2.0)),
-        ("print('3' + ' ' * 10**5)", Outcome(3.0)),
-        ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 99 + b'\\n4\\n')", Outcome(4.0)),
+        ("import json; print(json.dumps(dict(curve=[0.1] * 10**5, value=2)))", gave(2.0)),
+        ("print('3' + ' ' * 10**5)", gave(3.0)),
+        ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 99 + b'\\n4\\n')", gave(4.0)),
     ],
 )
-def test_much_output_is_no_trouble(tmp_path: Path, code: str, outcome: Outcome) -> None:
-    assert run(script(code), {}, 0, tmp_path) == outcome
+def test_much_output_is_no_trouble(tmp_path: Path, code: str, result: Result) -> None:
+    assert run(script(code), {}, 0, study_file(tmp_path)) == result
 
 
 def test_binary_output_is_a_failure_that_can_be_stored(tmp_path: Path) -> None:
     code = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 9)"
-    outcome = run(script(code), {}, 0, tmp_path)
-    assert outcome.problem.startswith("the last line is neither")
-    json.dumps(outcome.problem).encode("ascii")
+    result = run(script(code), {}, 0, study_file(tmp_path))
+    assert result.problem.startswith("the last line is neither")
+    json.dumps(result.problem).encode("ascii")
 
 
 def test_values_arrive_exactly_and_through_no_shell(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_values_arrive_exactly_and_through_no_shell(tmp_path: Path) -> None:
     code = "import sys, os, json; json.dump([sys.argv[1:], os.environ['OPTPAIR_PARAMS'], \
 os.environ['OPTPAIR_TRIAL'], os.getcwd()], open('seen.json', 'w')); print(1)"
     names = [f"{{{name}}}" for name in params]
-    assert run(script(code, *names, "--x={f}{{}}"), params, 7, tmp_path) == Outcome(1.0)
+    assert run(script(code, *names, "--x={f}{{}}"), params, 7, study_file(tmp_path)) == gave(1.0)
     seen, environment, number, folder = json.loads((tmp_path / "seen.json").read_text())
     assert float(seen[0]) == params["f"]
     assert float(seen[1]) == params["tiny"]
@@ -114,27 +116,27 @@ parser = argparse.ArgumentParser()
 parser.add_argument({form[0].partition("=")[0].strip("{}")!r}, type={type(x).__name__})
 print(json.dumps(dict(value=parser.parse_args().x)))
 """
-    outcome = run(script(code, *form), {"x": x}, 0, tmp_path)
-    assert outcome == Outcome(x), outcome.problem
+    result = run(script(code, *form), {"x": x}, 0, study_file(tmp_path))
+    assert result == gave(x), result.problem
 
 
 def test_a_failed_command_leaves_its_words(tmp_path: Path) -> None:
     code = (
         "import sys; print('y' * 99999 + 'end'); print('out of memory', file=sys.stderr); exit(3)"
     )
-    outcome = run(script(code), {}, 0, tmp_path)
-    assert outcome.value is None
-    assert outcome.problem.startswith("exit code 3\nyyy")
-    assert outcome.problem.endswith("yend\nout of memory")
-    assert len(outcome.problem) < KEPT + 50
+    result = run(script(code), {}, 0, study_file(tmp_path))
+    assert not result.values
+    assert result.problem.startswith("exit code 3\nyyy")
+    assert result.problem.endswith("yend\nout of memory")
+    assert len(result.problem) < KEPT + 50
 
 
 def test_a_timeout_ends_the_command_and_its_children(tmp_path: Path) -> None:
     child = "import time, pathlib; time.sleep(2); pathlib.Path('late').touch()"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     begin = time.monotonic()
-    outcome = run(script(code, timeout=0.5), {}, 0, tmp_path)
-    assert outcome.problem.startswith("timed out after 0.5 s")
+    result = run(script(code, timeout=0.5), {}, 0, study_file(tmp_path))
+    assert result.problem.startswith("timed out after 0.5 s")
     assert time.monotonic() - begin < 2
     time.sleep(2.2 - (time.monotonic() - begin))
     assert not (tmp_path / "late").exists()
@@ -142,19 +144,21 @@ def test_a_timeout_ends_the_command_and_its_children(tmp_path: Path) -> None:
 
 def test_a_command_that_is_not_there_is_no_failed_trial(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot be started"):
-        run(Command(("no-such-program",), None), {}, 0, tmp_path)
+        run(Command(("no-such-program",), None), {}, 0, study_file(tmp_path))
     with pytest.raises(StudyError, match="cannot be started: embedded null byte"):
-        run(script("print(1)", "{s}"), {"s": "a\0b"}, 0, tmp_path)
+        run(script("print(1)", "{s}"), {"s": "a\0b"}, 0, study_file(tmp_path))
 
 
 def test_functions(tmp_path: Path) -> None:
     (tmp_path / "mine_to_find.py").write_text("class A:\n    f = staticmethod(lambda p: p['x'])\n")
-    assert call(find(Function("mine_to_find", "A.f"), tmp_path), {"x": 2}) == Outcome(2.0)
-    assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}) == Outcome(1.0, 0.1)
-    assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}).problem
-    assert "finite number, not None" in call(lambda p: None, {}).problem
-    assert call(lambda p: 1 / 0, {}).problem.startswith("ZeroDivisionError: division by zero\n")
-    assert "SystemExit" in call(lambda p: sys.exit(2), {}).problem
+    file = study_file(tmp_path)
+    assert call(find(Function("mine_to_find", "A.f"), tmp_path), {"x": 2}, file) == gave(2.0)
+    assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}, file) == gave(1.0, 0.1)
+    assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}, file).problem
+    assert "finite number, not None" in call(lambda p: None, {}, file).problem
+    problem = call(lambda p: 1 / 0, {}, file).problem
+    assert problem.startswith("ZeroDivisionError: division by zero\n")
+    assert "SystemExit" in call(lambda p: sys.exit(2), {}, file).problem
     (tmp_path / "mine_is_broken.py").write_text("def f(:\n")
     for name in ("nothing:f", "math:nothing", "math:pi", "mine_is_broken:f"):
         with pytest.raises(StudyError, match=r"\[objective\]"):

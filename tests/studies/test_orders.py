@@ -12,7 +12,6 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution
 from optuna.trial import TrialState, create_trial
 from typer.testing import CliRunner
 
@@ -27,6 +26,7 @@ from optpair.studies.points import point
 from optpair.studies.storage import open_study
 from optpair.studies.worker import PAUSED, Interrupts, work
 from shell_cases import TINY
+from study_cases import study_file
 
 FILE = """
 [study]
@@ -258,7 +258,7 @@ def test_a_value_is_revised(tmp_path: Path) -> None:
     assert run("revise", path, 1, -7.5, "--noise-var", 0.5)[1] == "trial 1: told, -7.5\n"
     assert run("revise", path, 2, "--failed", "--message", "spilt")[1] == "trial 2: failed\n"
     study = open_study(load(path))
-    rows = [lifecycle.row(trial) for trial in lifecycle.trials(study)]
+    rows = [lifecycle.row(trial, load(path)) for trial in lifecycle.trials(study)]
     assert (rows[1]["value"], rows[1]["noise_var"]) == (-7.5, 0.5)
     assert (rows[2]["state"], rows[2]["value"], rows[2]["output"]) == ("failed", None, "spilt")
     shown = run("status", path)[1]
@@ -324,7 +324,7 @@ def test_a_point_of_ones_own(tmp_path: Path) -> None:
     assert run("tell", path, *POINT, -0.25, "--noise-var", 0.1)[1] == "trial 0: told\n"
     given = '{"x": -1, "n": 0, "c": "a", "b": true}'
     assert run("tell", path, "--params", given, "--failed", "--message", "spilt")[0] == 0
-    rows = [lifecycle.row(trial) for trial in lifecycle.trials(open_study(load(path)))]
+    rows = [lifecycle.row(trial, load(path)) for trial in lifecycle.trials(open_study(load(path)))]
     assert rows[0]["params"] == {"x": 0.5, "n": 4, "c": "b", "b": False}
     assert (rows[0]["value"], rows[0]["noise_var"]) == (-0.25, 0.1)
     assert rows[1]["params"] == {"x": -1.0, "n": 0, "c": "a", "b": True}
@@ -369,8 +369,9 @@ def test_points_that_are_refused(tmp_path: Path, words: list[str], message: str)
     assert message in str(refused.value)
 
 
-def test_levels_are_numbers_by_any_spelling() -> None:
-    space = {"lr": CategoricalDistribution([1e-4, 1.0]), "n": CategoricalDistribution([16, 32])}
+def test_levels_are_numbers_by_any_spelling(tmp_path: Path) -> None:
+    levels = "[space]\nlr = { categories = [1e-4, 1.0] }\nn = { categories = [16, 32] }\n"
+    space = study_file(tmp_path, space=levels).space
     assert point(["lr=1e-4", "n=16.0"], space) == {"lr": 1e-4, "n": 16}
     assert point(['{"lr": 1, "n": 32}'], space) == {"lr": 1.0, "n": 32}
     with pytest.raises(StudyError, match=r"n must be one of 16, 32, not '17'"):

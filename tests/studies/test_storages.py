@@ -25,9 +25,9 @@ from optpair.cli.app import app
 from optpair.studies import commands, lifecycle, storage, worker
 from optpair.studies.config import StudyFile, load
 from optpair.studies.endings import Ending
-from optpair.studies.objective import Outcome
 from optpair.studies.storage import open_study
 from optpair.studies.worker import record
+from study_cases import gave
 
 FILE = """
 [study]
@@ -87,7 +87,9 @@ def test_two_workers_share_it_and_one_is_killed(tmp_path: Path, url: str) -> Non
         for _ in range(2)
     )
     for _ in range(600):
-        running = [lifecycle.row(t) for t in study.trials if lifecycle.state(t) == "running"]
+        running = [
+            lifecycle.row(t, load(path)) for t in study.trials if lifecycle.state(t) == "running"
+        ]
         if any(t["params"] and t["worker"].endswith(f":{first.pid}") for t in running):
             break
         time.sleep(0.05)
@@ -264,7 +266,7 @@ def test_a_value_waits_for_its_storage(file: StudyFile, monkeypatch: pytest.Monk
     trial = study.ask(dict(file.space))
     monkeypatch.setattr(study, "tell", Away(3 * storage.TRIES, study.tell))
     said: list[str] = []
-    record(study, trial, file.space, trial.params, Outcome(0.25), said.append)
+    record(study, trial, file, trial.params, gave(0.25), said.append)
     assert [t.value for t in study.trials] == [0.25]
     assert len(said) == 1
     assert "gave" in said[0]
@@ -280,7 +282,7 @@ def test_a_value_that_could_not_be_stored_is_said(
     monkeypatch.setattr(study, "tell", Away(10**6, study.tell))
     said: list[str] = []
     with pytest.raises(storage.AwayError, match="no route to host"):
-        record(study, trial, file.space, trial.params, Outcome(0.25, 0.5), said.append)
+        record(study, trial, file, trial.params, gave(0.25, 0.5), said.append)
     assert said[-1] == "trial 0 gave 0.25 with noise_var 0.5, which could not be stored"
 
 
@@ -309,7 +311,7 @@ def test_a_file_that_is_gone_is_not_waited_for(tmp_path: Path, harm: Any) -> Non
     said: list[str] = []
     begin = time.monotonic()
     with pytest.raises(storage.AwayError, match=r"readonly|no such table|not a database"):
-        record(study, trial, file.space, trial.params, Outcome(0.25), said.append)
+        record(study, trial, file, trial.params, gave(0.25), said.append)
     assert time.monotonic() - begin < 5
     assert said[-1] == "trial 0 gave 0.25, which could not be stored"
 

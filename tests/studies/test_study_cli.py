@@ -26,11 +26,12 @@ from optpair.integrations.optuna.attributes import FAILED
 from optpair.studies import lifecycle, storage
 from optpair.studies.config import StudyError, load
 from optpair.studies.lifecycle import BEAT, Watch, forget
-from optpair.studies.objective import Outcome
+from optpair.studies.results import Result
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_storage, open_study
 from optpair.studies.worker import Interrupts, beating, look, record
 from shell_cases import shell
+from study_cases import gave
 
 FILE = """
 [study]
@@ -427,14 +428,14 @@ def test_what_a_stale_trial_gives_late_is_kept(tmp_path: Path) -> None:
     file = load(write(tmp_path))
     study = open_study(file)
     params = {"x": 0.5, "c": "a"}
-    for outcome in (Outcome(0.25, 0.1), Outcome(problem="broken")):
+    for outcome in (gave(0.25, 0.1), Result(problem="broken")):
         trial = study.ask()
         forget(study, study.trials[trial.number], "stale")
-        assert record(study, trial, file.space, params, outcome)
+        assert record(study, trial, file, params, outcome)
     assert lifecycle.count(study.trials) == {"stale": 2, "told": 1, "failed": 1}
     told, failed = (t for t in study.trials if lifecycle.state(t) != "stale")
     assert (told.value, told.params) == (0.25, params)
-    assert (failed.params, lifecycle.row(failed)["output"]) == (params, "broken")
+    assert (failed.params, lifecycle.row(failed, file)["output"]) == (params, "broken")
 
 
 @pytest.mark.parametrize("state", ["cancelled", "failed", "told"])
@@ -445,7 +446,7 @@ def test_a_trial_that_somebody_ended_does_not_end_its_worker(tmp_path: Path, sta
     said: list[str] = []
     trial = study.ask()
     shown("tell", path, 0, *{"cancelled": ["--cancel"], "failed": ["--failed"], "told": [7]}[state])
-    stored = record(study, trial, file.space, {"x": 0.5, "c": "a"}, Outcome(0.25), said.append)
+    stored = record(study, trial, file, {"x": 0.5, "c": "a"}, gave(0.25), said.append)
     assert not stored
     assert lifecycle.count(study.trials) == {state: 1}
     assert f"somebody has ended it meanwhile: it is {state}" in said[0]
@@ -455,10 +456,10 @@ def test_what_came_through_though_the_answer_was_lost_is_stored(tmp_path: Path) 
     path = write(tmp_path)
     file = load(path)
     study = open_study(file)
-    for outcome in (Outcome(0.25), Outcome(problem="broken")):
+    for outcome in (gave(0.25), Result(problem="broken")):
         trial = study.ask()
         for _ in range(2):  # the second time is after an answer that was lost
-            assert record(study, trial, file.space, {"x": 0.5, "c": "a"}, outcome)
+            assert record(study, trial, file, {"x": 0.5, "c": "a"}, outcome)
     assert lifecycle.count(study.trials) == {"told": 1, "failed": 1}
 
 

@@ -452,6 +452,9 @@ def soak(
     blind: Annotated[
         bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
     ] = False,
+    several: Annotated[
+        bool, typer.Option("--several", help="Two objectives and a constraint, some not measured.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the study and of the kills.")] = 0,
     setting: Annotated[
         list[str] | None, typer.Option(help="One of Settings, like sets=3; may be repeated.")
@@ -481,6 +484,7 @@ def soak(
                 seconds=seconds,
                 seed=seed,
                 blind=blind,
+                several=several,
                 settings=tomllib.loads("\n".join(setting or [])),
             )
             found = soak(plan)

@@ -19,10 +19,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
+from optpair.integrations.optuna.attributes import OUTCOMES
 from optpair.studies import config, lifecycle
-from optpair.studies.objective import Outcome
+from optpair.studies.results import Result
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import open_study
 from optpair.studies.worker import Interrupts, work
@@ -50,14 +51,23 @@ storage = "{storage}"
 stale_after = {stale_after}
 
 [objective]
-python = "optpair_bench.soak:objective"
+python = "optpair_bench.soak:{objective}"
 
 [space]
 x = {{ float = [-5, 10] }}
 y = {{ float = [0, 15] }}
 
+{outcomes}
+
 [settings]
 {settings}
+"""
+
+SEVERAL = """
+[outcomes]
+branin = "minimize"
+reach = "maximize"
+load = { high = 15.0 }
 """
 
 
@@ -80,16 +90,28 @@ class Plan:
     blind: bool = False
     """Whether suggestions ignore what is running, for comparison."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    several: bool = False
+    """Whether a trial has two objectives and a constraint."""
 
 
 def objective(params: Mapping[str, float]) -> float:
     """Branin's function, after a note of when it began and a little sleep."""
+    _spend(params)
+    return value(params)
+
+
+def objectives(params: Mapping[str, float]) -> dict[str, float]:
+    """Two objectives and a constraint, likewise."""
+    _spend(params)
+    return values(params)
+
+
+def _spend(params: Mapping[str, float]) -> None:
     if BEGUN in os.environ:
         line = json.dumps([datetime.now().isoformat(), params["x"], params["y"]])
         with open(os.environ[BEGUN], "a", encoding="utf-8") as out:
             out.write(f"{line}\n")
     time.sleep(float(os.environ.get(SECONDS, "0")) * random.uniform(0.5, 1.5))
-    return value(params)
 
 
 def value(params: Mapping[str, float]) -> float:
@@ -97,6 +119,13 @@ def value(params: Mapping[str, float]) -> float:
     x, y = params["x"], params["y"]
     ridge = y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6
     return ridge**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
+
+
+def values(params: Mapping[str, float]) -> dict[str, float]:
+    """Several outcomes; where x is above 5 an objective is not measured."""
+    x, y = params["x"], params["y"]
+    found = {"branin": value(params), "reach": x - y / 3, "load": abs(x) + y}
+    return found if x <= 5 else {name: v for name, v in found.items() if name != "reach"}
 
 
 def soak(plan: Plan) -> dict[str, Any]:
@@ -152,22 +181,38 @@ def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
 
     A value of a worker that was taken for dead, and was only slow, is found in a trial of its own.
     """
-    said = [(int(n), float(v)) for n, v in map(str.split, log.read_text().splitlines())]
-    told = {t.number: t for t in found if t.state == TrialState.COMPLETE}
-    whole = {n: t for n, t in told.items() if t.params.keys() == {"x", "y"} and t.value is not None}
-    values = [t.value for t in whole.values()]
+    lines = (line.split(maxsplit=1) for line in log.read_text().splitlines())
+    said = [(int(number), json.loads(values)) for number, values in lines]
+    told = {t.number: t for t in found if lifecycle.state(t) == "told"}
+    whole = {n: t for n, t in told.items() if t.params.keys() == {"x", "y"} and _stored(t)}
+    values = [_stored(t) for t in whole.values()]
     points = [tuple(sorted(t.params.items())) for t in whole.values()]
     late = [n for n, v in said if n not in told and v in values]
     return {
         "counts": dict(lifecycle.count(found)),
         "told": len(told),
         "said": len(said),
-        "lost": [n for n, v in said if n not in late and (n not in told or told[n].value != v)],
+        "lost": [n for n, v in said if n not in late and (n not in told or _stored(told[n]) != v)],
         "late": late,
         "half_written": [n for n in told if n not in whole],
-        "wrong": [n for n, t in whole.items() if t.value != value(t.params)],
+        "wrong": [n for n, t in whole.items() if _stored(t) != _given(t)],
         "duplicated": len(points) - len(set(points)) + len(said) - len({n for n, _ in said}),
     }
+
+
+def _stored(trial: FrozenTrial) -> dict[str, float]:
+    """The values of a trial by name, and as Optuna has them where it has all objectives."""
+    if OUTCOMES not in trial.user_attrs:
+        return {"value": trial.value} if trial.value is not None else {}
+    found: dict[str, float] = trial.user_attrs[OUTCOMES]
+    objectives = [found[name] for name in ("branin", "reach") if name in found]
+    return found if trial.values in (None, objectives) else {}
+
+
+def _given(trial: FrozenTrial) -> dict[str, float]:
+    """What the objective gives for a trial's parameters."""
+    several = OUTCOMES in trial.user_attrs
+    return values(trial.params) if several else {"value": value(trial.params)}
 
 
 def apart(found: list[FrozenTrial], begun: Path) -> list[dict[str, float]]:
@@ -178,7 +223,7 @@ def apart(found: list[FrozenTrial], begun: Path) -> list[dict[str, float]]:
     """
     rows = [json.loads(line) for line in begun.read_text(encoding="utf-8").splitlines()]
     seen_from = {(x, y): datetime.fromisoformat(time_) for time_, x, y in rows}
-    told = [t for t in found if t.state == TrialState.COMPLETE]
+    told = [t for t in found if lifecycle.state(t) == "told"]
     points = {t.number: (t.params["x"], t.params["y"]) for t in told}
 
     def nearest(trial: FrozenTrial) -> float:
@@ -215,6 +260,8 @@ def _file(plan: Plan) -> config.StudyFile:
         sampler=plan.sampler,
         storage=plan.storage,
         stale_after=plan.stale_after,
+        objective="objectives" if plan.several else "objective",
+        outcomes=SEVERAL if plan.several else "",
         settings="\n".join(f"{name} = {json.dumps(v)}" for name, v in plan.settings.items()),
     )
     path.write_text(text, encoding="utf-8")
@@ -230,8 +277,8 @@ def _worker(file: config.StudyFile, evaluations: int, log: Path, blind: bool, re
         model._OUT = ()  # type: ignore[assignment]
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
 
-    def told(number: int, outcome: Outcome) -> None:
-        os.write(out, f"{number} {outcome.value!r}\n".encode())
+    def told(number: int, result: Result) -> None:
+        os.write(out, f"{number} {json.dumps(dict(result.values))}\n".encode())
 
     stop = Interrupts(print)
     with stop.listening():

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from optpair.cli import watching
+from optpair.cli import told, watching
 from optpair.cli.common import File, Json
 from optpair.cli.common import aside as _aside
 from optpair.cli.common import show as _show
 from optpair.cli.common import study_of as _study
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.cli.exit_codes import fail as _fail
-from optpair.problem.defaults import LARGEST
 from optpair.stderr import keep_usable
 
 if TYPE_CHECKING:
@@ -66,7 +65,13 @@ app = typer.Typer(
 )
 
 
-NoiseVar = Annotated[float | None, typer.Option(min=0.0, help="The variance of the value's noise.")]
+NoiseVar = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VARIANCE",
+        help="The variance of the value's noise; of several outcomes, NAME=VARIANCE for each.",
+    ),
+]
 Failed = Annotated[bool, typer.Option("--failed", help="It gave no value.")]
 Message = Annotated[str | None, typer.Option(help="Why it failed.")]
 
@@ -157,11 +162,11 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
         problem = f"all evaluations were made; the recommendation cannot be read: {error}; {later}"
         _show({"study": study.name, "recommendation": None, "problem": problem}, json, problem)
         return
-    told, kind = found["counts"].get("told", 0), ran.ending.kind
+    valued, kind = found["counts"].get("told", 0), ran.ending.kind
     over = found["over"] is not None
     complete = found["ended"] >= study.evaluations or over or kind == "time"
     best, text = None, ""
-    if complete and told:
+    if complete and valued:
         try:
             best = commands.recommend(study, ran.study)
             text = best.pop("text")
@@ -170,7 +175,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
     shown = {**found, "ending": kind, "recommendation": best}
     shown |= {"problem": text} if text and not best else {}
     _show(shown, json, "\n".join(filter(None, [_status(found, best is None), text])))
-    if (complete or kind == "alike") and not told:
+    if (complete or kind == "alike") and not valued:
         raise typer.Exit(NOTHING_YET)
     left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
     if left > 0 and kind == "complete" and not complete:
@@ -191,18 +196,19 @@ def ask(
         from optpair.studies import commands
 
         found = commands.ask(study, n or 1)
-        text = "\n".join(f"trial {row['trial']}: {_listed(row['params'])}" for row in found)
+        text = "\n".join(f"trial {row['trial']}: {_asked(row)}" for row in found)
         _show(found[0] if n is None else found, json, text)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # VALUE may be -0.5
 def tell(
     file: File,
-    numbers: Annotated[
+    words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TRIAL] [VALUE]",
-            help="The trial's number, as `ask` gave it, and the value; with --params the value.",
+            metavar="[TRIAL] [VALUE]...",
+            help="The trial's number, as `ask` gave it, and the value; with --params the value. Of "
+            "several outcomes, NAME=VALUE for each that was measured.",
         ),
     ] = None,
     params: Annotated[
@@ -222,26 +228,24 @@ def tell(
 
     With --params, tell what a point of your own gave, which nobody asked for.
     """
-    words = list(numbers or [])
-    trial = None if params else _whole("TRIAL", words)
-    value = _number("VALUE", words.pop(0)) if words else None
-    if words:
-        _fail(
-            f"{words[0]!r} is one word too many: give TRIAL and VALUE, or --params and VALUE", USAGE
-        )
-    if [value is not None, failed, cancel].count(True) != 1:
+    given = list(words or [])
+    trial = None if params else _whole("TRIAL", given)
+    values = told.numbers("VALUE", given)
+    if [bool(values), failed, cancel].count(True) != 1:
         _fail("give one of VALUE, --failed and --cancel", USAGE)
     if params and cancel:
         _fail("--cancel is for a trial that was asked for, not for a point of your own", USAGE)
-    _check_told(value, noise_var, failed, message)
+    noise = told.variances(noise_var, values, failed, message)
     with _study(file) as study:
         from optpair.studies import commands
 
-        outcome = "failed" if failed else "cancelled" if cancel else "told"
+        said = commands.Told(values, noise, message)
         if trial is None:
-            found = commands.tell_own(study, params or [], value, noise_var, message)
+            found = commands.tell_own(study, params or [], said)
+        elif cancel:
+            found = commands.cancel(study, trial)
         else:
-            found = commands.tell(study, trial, value, noise_var, outcome, message)
+            found = commands.tell(study, trial, said)
         _show(found, json, f"trial {found['trial']}: {found['state']}")
 
 
@@ -249,8 +253,12 @@ def tell(
 def revise(
     file: File,
     trial: Annotated[int, typer.Argument(help="Its number.", min=0, metavar="TRIAL")],
-    value: Annotated[
-        float | None, typer.Argument(help="What it really gave.", metavar="VALUE")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[VALUE]...",
+            help="What it really gave; of several outcomes, NAME=VALUE for each.",
+        ),
     ] = None,
     noise_var: NoiseVar = None,
     failed: Failed = False,
@@ -260,28 +268,19 @@ def revise(
     """Correct what a trial was told: VALUE, or --failed.
 
     The storage keeps what was told before; every command, worker and page of optpair goes by the
-    correction.
+    correction. Of several outcomes, those that are not given count as not measured.
     """
-    if (value is None) != failed:
+    values = told.numbers("VALUE", list(words or []))
+    if bool(values) == failed:
         _fail("give one of VALUE and --failed", USAGE)
-    _check_told(value, noise_var, failed, message)
+    noise = told.variances(noise_var, values, failed, message)
     with _study(file) as study:
-        from optpair.studies import commands
+        from optpair.studies import commands, results
 
-        found = commands.revise(study, trial, value, noise_var, message)
-        shown = "" if value is None else f", {value:.6g}"
+        found = commands.revise(study, trial, commands.Told(values, noise, message))
+        now = found.get("outcomes") or ({"value": found.get("value")} if values else {})
+        shown = f", {results.brief(now)}" if values else ""
         _show(found, json, f"trial {trial}: {found['state']}{shown}")
-
-
-def _check_told(
-    value: float | None, noise_var: float | None, failed: bool, message: str | None
-) -> None:
-    if value is not None and not abs(value) <= LARGEST:
-        _fail(f"VALUE must be a finite number, not {value}; --failed says that it failed", USAGE)
-    if (noise_var is not None and value is None) or (message and not failed):
-        _fail("--noise-var goes with VALUE, --message with --failed", USAGE)
-    if noise_var is not None and not noise_var <= LARGEST:
-        _fail(f"--noise-var must be a finite variance, not {noise_var}", USAGE)
 
 
 def _whole(name: str, words: list[str]) -> int:
@@ -293,16 +292,13 @@ def _whole(name: str, words: list[str]) -> int:
     return int(words.pop(0))
 
 
-def _number(name: str, word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        _fail(f"{name} must be a number, not {word!r}", USAGE)
-
-
 @app.command()
 def recommend(file: File, json: Json = False) -> None:
-    """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet."""
+    """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet.
+
+    Under constraints it has the probability of meeting them; of several objectives, the best
+    compromises are shown.
+    """
     with _study(file) as study:
         from optpair.studies import commands
 
@@ -368,28 +364,55 @@ def export(
 
 def _status(found: dict[str, Any], observed: bool = True) -> str:
     counts = ", ".join(f"{n} {state}" for state, n in found["counts"].items()) or "none yet"
+    wanted = found.get("direction") or ", ".join(
+        f"{name} {words}" for name, words in found["outcomes"].items()
+    )
     lines = [
-        f"study {found['study']} in {found['storage']}, {found['direction']}",
+        f"study {found['study']} in {found['storage']}, {wanted}",
         f"{found['ended']} of {found['evaluations']} evaluations; trials: {counts}",
     ]
     if found["over"]:
         lines.append(f"over: {found['over']}")
     if found["paused"]:
         lines.append("paused: workers wait until optpair resume")
-    best = found["best_observed"]
-    if best is not None and observed:  # a recommendation has it too
-        lines.append(
-            f"best observed {best['value']:.6g} in trial {best['trial']}: {_listed(best['params'])}"
-        )
+    if observed:  # a recommendation has it too
+        lines += _observed(found)
     lines += [f"failed: trial {row['trial']}: {row['reason']}" for row in found["failures"]]
     lines += [
-        f"{row['state']}: trial {row['trial']}, since {row['started']}: {_listed(row['params'])}"
+        f"{row['state']}: trial {row['trial']}, since {row['started']}: {_short(row['params'])}"
         for row in found["out"]
     ]
     return "\n".join(lines)
 
 
+def _observed(found: dict[str, Any]) -> list[str]:
+    """The best observed trial, or those on the observed front."""
+    best = found["best_observed"]
+    if best == [] or (best is None and "outcomes" in found and found["counts"].get("told")):
+        return ["best observed none: no trial has all objectives and meets all constraints"]
+    rows = best if isinstance(best, list) else [best] if best else []
+    from optpair.studies.results import brief
+
+    return [
+        f"best observed {brief(row.get('outcomes') or {'value': row.get('value')})} in trial "
+        f"{row['trial']}: {_short(row['params'])}"
+        for row in rows
+    ]
+
+
+def _asked(row: dict[str, Any]) -> str:
+    label = f" ({_listed(row['row'])})" if "row" in row else ""
+    return f"{_listed(row['params'])}{label}"
+
+
+def _short(params: dict[str, Any]) -> str:
+    """Parameters to be read, with five digits."""
+    shown = {n: f"{v:.5g}" if isinstance(v, float) else repr(v) for n, v in params.items()}
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())
+
+
 def _listed(params: dict[str, Any]) -> str:
+    """Parameters to be run, with every digit."""
     return ", ".join(f"{name} = {value!r}" for name, value in params.items())
 
 

@@ -262,14 +262,14 @@ class Answers:
         """Optimal pairs, and what is still unknown about the optimum."""
         engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
         sampled = self._sampled()
-        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
+        gain = engine.next_gain(self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
         alike = sampled.optima.evenly()
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)[alike]
         there, (f, here) = _feasible(sampled.optima), self._ends(sampled)
         left, gaps = still_to_win(f, here), left_to_win(f, here)
         possible = float(np.mean(there)) if model.wanted.constraints else None
-        agree, gain = self._agree(sampled.optima), max(gain, 0.0)
+        agree = self._agree(sampled.optima)
         return Pairs(self.recommend(), x[there], f, gain, *left, gaps, agree, possible)
 
     def _agree(self, optima: Optima) -> Mapping[str, float]:

@@ -110,7 +110,7 @@ class Fronts:
         entry, engine, model = REGISTRY[ACQUISITION], self.engine, self.model
         front = self.front(reference)
         sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
-        _, gain = engine.choose(self.stream.child(SEARCH), sampled, model, self.data, entry)
+        gain = engine.next_gain(self.stream.child(SEARCH), sampled, model, self.data, entry)
         optima = sampled.optima
         assert optima is not None
         assert sampled.paths is not None
@@ -130,7 +130,7 @@ class Fronts:
             front,
             [own[kept] for own, kept in zip(x, there, strict=True)],
             [own[kept] for own, kept in zip(best, there, strict=True)],
-            max(gain, 0.0),
+            gain,
             np.array([mean for mean, _ in gaps]),
             np.array([ends for _, ends in gaps]).T,
             *_spread(np.maximum(volumes, 0.0)),

@@ -348,6 +348,14 @@ class Engine:
         optima = goal.optima(paths, self.region, screening, anchors, self.steps)
         return optima if self.beliefs is None else believed(optima, self.beliefs, model)
 
+    def next_gain(
+        self, stream: Stream, sampled: Sampled, model: Model, data: Data, entry: Entry
+    ) -> float:
+        """What the best next trial would teach; nothing where there is none left to ask for."""
+        if self.spent(data):
+            return 0.0
+        return max(self.choose(stream, sampled, model, data, entry)[1], 0.0)
+
     def choose(
         self,
         stream: Stream,

@@ -16,12 +16,14 @@ from optpair.report.page import render
 from optpair.report.subject import Model, Row, Subject, left_out
 from optpair.report.words import Verdict, nothing, verdict
 
-__all__ = ["JointSubject", "Model", "Row", "Subject", "left_out", "write", "write_joint"]
+__all__ = ["JointSubject", "Model", "Row", "Subject", "left_out", "write"]
 
 
-def write(subject: Subject, path: str | Path) -> dict[str, Any]:
+def write(subject: Subject | JointSubject, path: str | Path) -> dict[str, Any]:
     """Write the page, in one atomic step, and say what stands on it, as JSON."""
     files.check_place(path)
+    if isinstance(subject, JointSubject):
+        return _write_joint(subject, path)
     found = gather(subject)
     files.write(path, render(subject, found, datetime.now()))
     return {"path": str(path), **_summary(subject, found)}
@@ -53,9 +55,8 @@ def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
     }
 
 
-def write_joint(subject: JointSubject, path: str | Path) -> dict[str, Any]:
-    """Write the page of several outcomes, as `write` does."""
-    files.check_place(path)
+def _write_joint(subject: JointSubject, path: str | Path) -> dict[str, Any]:
+    """The page of several outcomes."""
     found = outcomes.gather(subject)
     files.write(path, outcomes_page.render(subject, found, datetime.now()))
     if found is None:

@@ -55,9 +55,14 @@ def render(subject: JointSubject, found: JointFindings | None, made: datetime) -
         count(len(subject.model.space), "parameter"),
         made.strftime("%Y-%m-%d %H:%M"),
     ]
-    body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
-    main = el("main", body, timeline(subject.rows), _trials(subject, found))
+    main = el("main", content(subject, found))
     return whole(subject.name, header(subject.name, facts), main, footer(None))
+
+
+def content(subject: JointSubject, found: JointFindings | None) -> Markup:
+    """What was found, and the trials."""
+    body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
+    return join([body, timeline(subject.rows), _trials(subject, found)])
 
 
 def _answers(subject: JointSubject, found: JointFindings) -> Markup:

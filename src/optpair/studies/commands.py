@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,26 +13,22 @@ from optuna import Study
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.integrations.optuna.attributes import (
-    BY_HAND,
-    FAILED,
-    NOISE_VAR,
-    OUTPUT,
-    set_system_attribute,
-    set_user_attribute,
-)
+from optpair.integrations.optuna.attributes import BY_HAND, OUTPUT
 from optpair.integrations.optuna.attributes import revise as write_revision
+from optpair.problem.problem import VALUE
 from optpair.studies import control, lifecycle, processes
+from optpair.studies.answers import as_json
 from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.control import Order
 from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import forget
 from optpair.studies.lifecycle import trials as _trials
-from optpair.studies.objective import KEPT, Outcome
+from optpair.studies.objective import KEPT
 from optpair.studies.points import point
+from optpair.studies.results import Result, best, checked, values_of
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import AwayError, open_study, retry, shown, storage_errors
-from optpair.studies.worker import Interrupts, Say, add_trial, is_over, suggest, work
+from optpair.studies.worker import Interrupts, Say, add_trial, end, is_over, suggest, work
 from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
@@ -41,6 +37,10 @@ if TYPE_CHECKING:
 
 LAST = 3
 """Failures that `status` shows."""
+
+
+ONLY = ""
+"""What stands for the name of the only outcome, where a number was told without one."""
 
 
 class NothingYetError(StudyError):
@@ -129,30 +129,39 @@ def order(file: StudyFile, wanted: Order) -> dict[str, Any]:
 
 
 def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
-    """Counts, the best observed trial, the last failures and what is out.
+    """Counts, the best observed trial or front, the last failures and what is out.
 
     `study` is the one that `run` has opened, here and in `recommend`.
     """
     study = study or open_study(file, make=False)
     found = _trials(study)
     counts = lifecycle.count(found)
-    told = [trial for trial in found if lifecycle.state(trial) == "told"]
-    sign = -1.0 if file.direction == "minimize" else 1.0
     failed = [trial for trial in found if lifecycle.state(trial) == "failed"]
-    best = max(told, key=lambda trial: sign * float(trial.value or 0.0), default=None)
+    observed = [lifecycle.row(trial, file) for trial in best(found, file)]
     return {
         "study": file.name,
         "storage": shown(file),
-        "direction": file.direction,
+        **_wanted(file),
         "evaluations": file.evaluations,
         "ended": lifecycle.ended(counts),
         "over": str(file.stop) if is_over(file, study) else None,
         "counts": dict(counts),
         "paused": control.read(study).paused,
-        "best_observed": best and lifecycle.row(best),
+        "best_observed": observed if len(file.objectives) > 1 else next(iter(observed), None),
         "failures": [_failure(trial) for trial in failed[-LAST:]],
-        "out": [lifecycle.row(t) for t in found if lifecycle.state(t) in ("running", "by hand")],
+        "out": [
+            lifecycle.row(t, file) for t in found if lifecycle.state(t) in ("running", "by hand")
+        ],
     }
+
+
+def _wanted(file: StudyFile) -> dict[str, Any]:
+    """What is wanted: a direction, or a few words for each outcome."""
+    words = {name: objective.direction for name, objective in file.objectives.items()}
+    if not file.named:
+        return {"direction": words[VALUE]}
+    limits = {name: str(constraint) for name, constraint in file.constraints.items()}
+    return {"outcomes": {name: (words | limits)[name] for name in file.outcomes}}
 
 
 def _failure(trial: FrozenTrial) -> dict[str, Any]:
@@ -166,10 +175,12 @@ def ask(file: StudyFile, n: int = 1) -> list[dict[str, Any]]:
     try:
         while len(asked) < n:
             asked.append(_ask(file, study))
-    except BaseException:
+    except BaseException as error:
         for row in asked:  # nobody gets them
             with suppress(OptunaError, *storage_errors()):
                 forget(study, study.get_trials(deepcopy=False)[row["trial"]], "cancelled")
+        if isinstance(error, ValueError):  # every row of a shelf has been tried
+            raise StudyError(str(error)) from error
         raise
     return asked
 
@@ -183,63 +194,95 @@ def _ask(file: StudyFile, study: Study) -> dict[str, Any]:
         with suppress(OptunaError, *storage_errors()):
             forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
-    return {"trial": trial.number, "params": params}
+    labels = file.space.labels(params)
+    return {"trial": trial.number, "params": params, **({"row": labels} if labels else {})}
 
 
-def tell(
+@dataclass(frozen=True)
+class Told:
+    """What somebody told of a trial, before the outcomes' names are checked.
+
+    Values and variances are by name; `ONLY` stands for the only outcome. Without values it failed.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    noise_var: Mapping[str, float] = field(default_factory=dict)
+    message: str | None = None
+
+    def result(self, file: StudyFile) -> Result:
+        """What the study takes of it."""
+        problem = (self.message or "")[-KEPT:]
+        if not self.values:
+            return Result(problem=problem)
+        values, noise = (_named(given, file) for given in (self.values, self.noise_var))
+        try:
+            return checked(values, noise or None, file)
+        except ValueError as error:
+            raise StudyError(str(error)) from error
+
+
+def _named(given: Mapping[str, float], file: StudyFile) -> dict[str, float]:
+    """Numbers by the names of their outcomes."""
+    names = list(file.outcomes)
+    if ONLY in given and len(names) > 1:
+        raise StudyError(
+            f"a number alone does not say what it is of: write {names[0]}={given[ONLY]:g}, and "
+            f"likewise for {', '.join(names[1:])}"
+        )
+    return {name or names[0]: value for name, value in given.items()}
+
+
+def tell(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
+    """Tell what a trial gave, or that it failed."""
+    result = told.result(file)
+    return _ended(file, number, lambda study, trial: end(study, trial, file, result), result.values)
+
+
+def cancel(file: StudyFile, number: int) -> dict[str, Any]:
+    """Forget a trial that was asked for."""
+    return _ended(file, number, lambda s, t: retry(lambda: forget(s, t, "cancelled")), None)
+
+
+def _ended(
     file: StudyFile,
     number: int,
-    value: float | None,
-    noise_var: float | None,
-    outcome: str,
-    message: str | None,
+    action: Callable[[Study, FrozenTrial], None],
+    values: Mapping[str, float] | None,
 ) -> dict[str, Any]:
-    """Tell a trial's value, that it failed, or that it is to be forgotten."""
+    """End a trial that is out; `values` are those that it then has, None where it is forgotten."""
     study = open_study(file, make=False)
-    found = _trials(study)
-    trial = _numbered(file, found, number)
+    trial = _numbered(file, _trials(study), number)
     if trial.state != TrialState.RUNNING:
         raise _not_out(trial)
+    wanted = "cancelled" if values is None else "told" if values else "failed"
     try:
-        _end(study, trial, value, noise_var, outcome, message)
+        action(study, trial)
     except (UpdateFinishedTrialError, ValueError) as error:
         now = _trials(study)[number]  # it came through, and the answer was lost; or somebody else
-        if (lifecycle.state(now), now.value) != (outcome, value):
+        if (lifecycle.state(now), values_of(now, file)) != (wanted, values or {}):
             raise _not_out(now) from error
-    return lifecycle.row(_trials(study)[number])
+    return lifecycle.row(_trials(study)[number], file)
 
 
-def tell_own(
-    file: StudyFile,
-    params: Sequence[str],
-    value: float | None,
-    noise_var: float | None,
-    message: str | None,
-) -> dict[str, Any]:
+def tell_own(file: StudyFile, params: Sequence[str], told: Told) -> dict[str, Any]:
     """Tell what a point of one's own gave, as a trial; without a value it failed.
 
     The point of a trial that is out by hand means that trial.
     """
-    own = point(params, file.space)
+    own, result = point(params, file.space), told.result(file)
     study = open_study(file)
     for trial in _trials(study):
         if lifecycle.state(trial) == "by hand" and trial.params == own:
-            outcome = "failed" if value is None else "told"
-            return tell(file, trial.number, value, noise_var, outcome, message)
+            return tell(file, trial.number, told)
     before = len(_trials(study))
-    add_trial(study, file.space, own, Outcome(value, noise_var, (message or "")[-KEPT:]))
+    add_trial(study, file, own, result)
     new = (t for t in reversed(_trials(study)[before:]) if t.params == own)
-    return lifecycle.row(next(new))
+    return lifecycle.row(next(new), file)
 
 
-def revise(
-    file: StudyFile,
-    number: int,
-    value: float | None,
-    noise_var: float | None,
-    message: str | None,
-) -> dict[str, Any]:
+def revise(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
     """Correct what a trial that has ended was told; without a value it failed."""
+    result = told.result(file)
     study = open_study(file, make=False)
     trial = _numbered(file, _trials(study), number)
     if lifecycle.state(trial) not in ("told", "failed"):
@@ -247,9 +290,12 @@ def revise(
             f"trial {number} was not told: it is {lifecycle.state(trial)}; revise corrects a value "
             "or a failure, tell gives one"
         )
-    said = None if message is None else message[-KEPT:]
-    retry(lambda: write_revision(study, number, value, noise_var, said))
-    return lifecycle.row(_trials(study)[number])
+    value: Any = dict(result.values) if file.named else result.values.get(VALUE)
+    noise: Any = dict(result.noise_var) if file.named else result.noise_var.get(VALUE)
+    noise = None if noise == {} else noise
+    said = None if told.message is None else told.message[-KEPT:]
+    retry(lambda: write_revision(study, number, value or None, noise, said))
+    return lifecycle.row(_trials(study)[number], file)
 
 
 def _numbered(file: StudyFile, found: list[FrozenTrial], number: int) -> FrozenTrial:
@@ -262,48 +308,16 @@ def _not_out(trial: FrozenTrial) -> StudyError:
     return StudyError(f"trial {trial.number} is not out: it is {lifecycle.state(trial)}")
 
 
-def _end(
-    study: Study,
-    trial: FrozenTrial,
-    value: float | None,
-    noise_var: float | None,
-    outcome: str,
-    message: str | None,
-) -> None:
-    if outcome == "cancelled":
-        retry(lambda: forget(study, trial, "cancelled"))
-        return
-    if message:
-        retry(lambda: set_user_attribute(study, trial, OUTPUT, message[-KEPT:]))
-    if noise_var is not None:
-        retry(lambda: set_user_attribute(study, trial, NOISE_VAR, noise_var))
-    if outcome == "failed":
-        retry(lambda: set_system_attribute(study, trial, FAILED, True))
-    state = TrialState.FAIL if outcome == "failed" else TrialState.COMPLETE
-    retry(lambda: study.tell(trial.number, value, state=state))
-
-
 def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
-    """The best predicted point, with its interval, and the best observed trial beside it."""
+    """The best predicted point or front, with intervals, and what was best observed beside it."""
     study = study or open_study(file, make=False)
-    if not any(lifecycle.state(trial) == "told" for trial in _trials(study)):
-        raise NothingYetError(f"no trial of study {file.name!r} has a value yet")
+    told = [values_of(trial, file) for trial in _trials(study)]
+    for name in file.objectives:
+        if not any(name in values for values in told):
+            missing = f" of {name}" if file.named else ""
+            raise NothingYetError(f"no trial of study {file.name!r} has a value{missing} yet")
     sampler = _answering(file, study)
-    found = retry(lambda: sampler.recommend(study), *_storages_own())
-    return {
-        "params": dict(found.params),
-        "mean": found.mean,
-        "std": found.std,
-        "interval": list(found.interval),
-        "best_observed": {
-            "trial": found.observed.id,
-            "value": found.observed.value,
-            "params": dict(found.observed.params),
-        },
-        "doubted": [{"trial": d.trial.id, "expected": d.expected} for d in found.doubted],
-        "left_out": dict(found.left_out),
-        "text": str(found),
-    }
+    return as_json(retry(lambda: sampler.recommend(study), *_storages_own()), file)
 
 
 def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
@@ -330,15 +344,28 @@ def _storages_own() -> list[type[Exception]]:
 
 def export(file: StudyFile) -> list[dict[str, Any]]:
     """Every trial."""
-    return [lifecycle.row(trial) for trial in _trials(open_study(file, make=False))]
+    return [lifecycle.row(trial, file) for trial in _trials(open_study(file, make=False))]
 
 
 def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
-    """Rows of `export` as CSV, one column a parameter. No text is a spreadsheet's formula."""
-    columns = ["trial", "state", "value", "noise_var"]
+    """Rows of `export` as CSV, one column per outcome and parameter.
+
+    No text is a spreadsheet's formula.
+    """
     more = ["started", "ended", "worker", "output"]
+    heads = ["trial", "state", *file.outcomes]
+    noises = [f"{name} noise_var" for name in file.outcomes] if file.named else ["noise_var"]
     cells = []
     for row in rows:
-        values = [row["params"].get(name) for name in file.space]
-        cells.append([*(row[c] for c in columns), *values, *(row[c] for c in more)])
-    return csv_text([*columns, *file.space, *more], cells)
+        values, noise = row.get("outcomes", {VALUE: row.get("value")}), row["noise_var"]
+        variances = (noise or {}) if file.named else {VALUE: noise}
+        cells.append(
+            [
+                *(row["trial"], row["state"]),
+                *(values.get(name) for name in file.outcomes),
+                *(variances.get(name) for name in file.outcomes),
+                *(row["params"].get(name) for name in file.space),
+                *(row[key] for key in more),
+            ]
+        )
+    return csv_text([*heads, *noises, *file.space, *more], cells)

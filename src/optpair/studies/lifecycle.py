@@ -21,6 +21,9 @@ from optpair.integrations.optuna.attributes import (
     set_system_attribute,
     state,
 )
+from optpair.problem.problem import VALUE
+from optpair.studies.config import StudyFile
+from optpair.studies.results import values_of
 from optpair.studies.storage import retry
 
 __all__ = [
@@ -66,12 +69,13 @@ def out(counts: Counter[State]) -> int:
     return counts["running"] + counts["by hand"]
 
 
-def row(trial: FrozenTrial) -> dict[str, Any]:
+def row(trial: FrozenTrial, file: StudyFile) -> dict[str, Any]:
     """A trial as JSON."""
+    values = values_of(trial, file)
     return {
         "trial": trial.number,
         "state": state(trial),
-        "value": trial.value,
+        **({"outcomes": values} if file.named else {"value": values.get(VALUE)}),
         "noise_var": trial.user_attrs.get(NOISE_VAR),
         "params": dict(trial.params),
         "started": trial.datetime_start and trial.datetime_start.isoformat(),

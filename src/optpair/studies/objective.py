@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import os
-import reprlib
 import signal
 import string
 import subprocess
@@ -15,14 +13,13 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from optpair.problem.defaults import LARGEST
-from optpair.studies.config import Command, Function, StudyError, StudyFile
+from optpair.studies.config import Command, Function, StudyError, StudyFile, names_in
+from optpair.studies.results import Result, read
 
 KEPT = 1500
 """Characters of a failed command's output that are kept: storages hold about 2,000."""
@@ -34,33 +31,18 @@ GUARD = 'read over || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"
 GRACE = 3.0  # seconds between asking a command to stop and stopping it
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A value, perhaps with its noise variance; or what went wrong."""
-
-    value: float | None = None
-    noise_var: float | None = None
-    problem: str = ""
-
-    def __str__(self) -> str:
-        if self.value is None:
-            return f"no value ({self.problem})"
-        noise = "" if self.noise_var is None else f" with noise_var {self.noise_var!r}"
-        return f"{self.value!r}{noise}"
-
-
-Evaluate = Callable[[Mapping[str, Any], int], Outcome]
-"""From parameters and a trial's number to an outcome."""
+Evaluate = Callable[[Mapping[str, Any], int], Result]
+"""From parameters and a trial's number to a result."""
 
 
 def evaluator(file: StudyFile) -> Evaluate:
     """What evaluates the study's parameters."""
     if isinstance(file.objective, Command):
         command = file.objective
-        return lambda params, number: run(command, params, number, file.folder)
+        return lambda params, number: run(command, params, number, file)
     if isinstance(file.objective, Function):
         function = find(file.objective, file.folder)
-        return lambda params, _: call(function, params)
+        return lambda params, _: call(function, params, file)
     raise StudyError(f"{file.path.name} has no [objective]: ask and tell are for such a study")
 
 
@@ -81,28 +63,33 @@ def find(objective: Function, folder: Path) -> Callable[[dict[str, Any]], Any]:
     return found
 
 
-def call(function: Callable[[dict[str, Any]], Any], params: Mapping[str, Any]) -> Outcome:
+def call(
+    function: Callable[[dict[str, Any]], Any], params: Mapping[str, Any], file: StudyFile
+) -> Result:
     """An exception is a failed trial, and so is `sys.exit`."""
     try:
-        returned = function(dict(params))
+        returned = function({**params, **file.space.labels(params)})
     except (Exception, SystemExit) as error:
         said = traceback.format_exception_only(error)[-1].strip()
-        return Outcome(problem=f"{said[:HEAD]}\n{traceback.format_exc()[-KEPT:]}")
-    return read(dict(returned) if isinstance(returned, Mapping) else returned)
+        return Result(problem=f"{said[:HEAD]}\n{traceback.format_exc()[-KEPT:]}")
+    return read(returned, file)
 
 
-def run(command: Command, params: Mapping[str, Any], number: int, folder: Path) -> Outcome:
+def run(command: Command, params: Mapping[str, Any], number: int, file: StudyFile) -> Result:
     """Run a command in the study file's folder; its output goes to temporary files.
 
     The command also finds the parameters, as JSON, and the trial's number in its environment.
+    Arguments of parameters that are not there are left out.
     """
-    arguments = [fill(argument, params) for argument in command.arguments]
-    environment = {"OPTPAIR_PARAMS": json.dumps(dict(params)), "OPTPAIR_TRIAL": str(number)}
+    known = {**params, **file.space.labels(params)}
+    there = [argument for argument in command.arguments if known.keys() >= set(names_in(argument))]
+    arguments = [fill(argument, known) for argument in there]
+    environment = {"OPTPAIR_PARAMS": json.dumps(known), "OPTPAIR_TRIAL": str(number)}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
                 arguments,
-                cwd=folder,
+                cwd=file.folder,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -116,16 +103,16 @@ def run(command: Command, params: Mapping[str, Any], number: int, folder: Path) 
                 code = process.wait(command.timeout)
             except subprocess.TimeoutExpired:
                 _stop(process)
-                return Outcome(problem=f"timed out after {command.timeout:g} s{_kept(out, err)}")
+                return Result(problem=f"timed out after {command.timeout:g} s{_kept(out, err)}")
             except BaseException:
                 _stop(process)
                 raise
         if code != 0:
-            return Outcome(problem=f"exit code {code}{_kept(out, err)}")
-        outcome = parse(_tail(out, LONGEST_LINE))
-        if outcome.problem:
-            return Outcome(problem=outcome.problem + _kept(out, err))
-        return outcome
+            return Result(problem=f"exit code {code}{_kept(out, err)}")
+        result = parse(_tail(out, LONGEST_LINE), file)
+        if result.problem:
+            return Result(problem=result.problem + _kept(out, err))
+        return result
 
 
 def fill(argument: str, params: Mapping[str, Any]) -> str:
@@ -147,41 +134,16 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def parse(output: str) -> Outcome:
-    """The last line of a command's output: a number, or a JSON object with a value."""
+def parse(output: str, file: StudyFile) -> Result:
+    """The last line of a command's output: a number, or a JSON object with values."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
-        return Outcome(problem="the command printed no value")
+        return Result(problem="the command printed no value")
     with contextlib.suppress(ValueError):
-        return read(float(lines[-1]))
+        return read(float(lines[-1]), file)
     with contextlib.suppress(ValueError, RecursionError):
-        return read(json.loads(lines[-1]))
-    return Outcome(problem="the last line is neither a number nor a JSON object with a value")
-
-
-def read(returned: object) -> Outcome:
-    """An outcome from a number, or from a dict with `value` and perhaps `noise_var`."""
-    table = returned if isinstance(returned, dict) else {"value": returned}
-    value, noise_var = _number(table.get("value")), table.get("noise_var")
-    if value is None or not abs(value) <= LARGEST:
-        given = reprlib.repr(table.get("value"))
-        return Outcome(problem=f"the value must be a finite number, not {given}")
-    if noise_var is None:
-        return Outcome(value)
-    variance = _number(noise_var)
-    if variance is None or not 0 <= variance < math.inf:
-        given = reprlib.repr(noise_var)
-        return Outcome(problem=f"noise_var must be a finite variance ≥ 0, not {given}")
-    return Outcome(value, variance)
-
-
-def _number(value: object) -> float | None:
-    if value is None or isinstance(value, bool | str | bytes):
-        return None
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (OverflowError, TypeError, ValueError):
-        return None
+        return read(json.loads(lines[-1]), file)
+    return Result(problem="the last line is neither a number nor a JSON object with a value")
 
 
 def _tail(file: IO[bytes], most: int = TAIL) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from optuna.distributions import (
@@ -14,9 +14,10 @@ from optuna.distributions import (
 )
 
 from optpair.studies.config import StudyError
+from optpair.studies.spaces import StudySpace
 
 
-def point(words: Sequence[str], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
     """The parameters that words like lr=0.1 give, or one JSON object with all of them.
 
     Args:
@@ -35,13 +36,23 @@ def point(words: Sequence[str], space: Mapping[str, BaseDistribution]) -> dict[s
     unknown = [name for name in given if name not in space]
     if unknown:
         raise StudyError(f"--params has {unknown[0]!r}, but [space] has {', '.join(space)}")
-    missing = [name for name in space if name not in given]
+    found: dict[str, Any] = {}
+    missing: list[str] = []
+    for name in space.order:
+        here = space.conditions.holds(name, found)
+        if not here and name in given and not missing:
+            why = space.conditions.reason(name)
+            raise StudyError(f"--params has {name!r}, which is there only when {why}: leave it out")
+        if here and name in given:
+            found[name] = _value(name, given[name], space[name])
+        elif here:
+            missing.append(name)
     if missing:
         raise StudyError(
             f"--params lacks {', '.join(missing)}: give every parameter of [space], like "
             f"--params {missing[0]}=…"
         )
-    return {name: _value(name, given[name], space[name]) for name in space}
+    return {name: found[name] for name in space if name in found}
 
 
 def _read(word: str) -> dict[str, Any]:

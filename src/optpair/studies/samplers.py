@@ -22,16 +22,15 @@ def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
             f"It may have {', '.join(Settings.__dataclass_fields__)}"
         )
     try:
-        return JESSampler(
+        sampler = JESSampler(
             seed=file.seed,
-            search_space=file.space,
-            ordinals=file.ordinals,
-            where=file.where,
-            guess=file.guess,
-            sure=file.sure,
+            search_space=file.space.searched,
+            where=file.space.where,
             noise=file.noise,
             acquisition=acquisition or file.sampler,
             settings=Settings(**file.settings),
         )
+        sampler.check_outcomes(file.outcomes)
+        return sampler
     except (TypeError, ValueError) as error:
         raise StudyError(f"{file.path.name}: {error}") from error

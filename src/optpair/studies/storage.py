@@ -22,7 +22,11 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 
+from optpair.integrations.optuna.attributes import OUTCOMES
+from optpair.integrations.optuna.outcomes import declare
+from optpair.problem.outcomes import meant
 from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.spaces import StudySpace
 
 SPACE, NOISE = "optpair:space", "optpair:noise"
 """What a study is kept with: attributes that another file of the same name must agree with."""
@@ -129,7 +133,7 @@ def _make(file: StudyFile, sampler: BaseSampler | None) -> Study:
         lambda: optuna.create_study(
             study_name=file.name,
             storage=storage,
-            direction=file.direction,
+            directions=[objective.direction for objective in file.objectives.values()],
             sampler=sampler,
             load_if_exists=True,
         ),
@@ -185,13 +189,21 @@ def _open(url: str) -> BaseStorage:
 
 
 def _check_same(file: StudyFile, study: Study, make: bool) -> None:
-    directions = [direction.name.lower() for direction in study.directions]
-    if directions != [file.direction]:
-        raise _differs(file, f"direction {', '.join(directions)}")
-    space = {name: json.loads(distribution_to_json(d)) for name, d in file.space.items()}
+    """Refuse a study that was made with other outcomes or another space, and say what differs."""
     stored = retry(lambda: study.user_attrs)
+    directions = [direction.name.lower() for direction in study.directions]
+    wanted = [objective.direction for objective in file.objectives.values()]
+    there, here = stored.get(OUTCOMES), declare(file.outcomes) if file.named else None
+    if SPACE in stored and there != here:
+        raise _differs(file, f"[outcomes]: {_other_outcomes(there, here, directions)}")
+    if directions != wanted:
+        raise _differs(file, f"direction {', '.join(directions)}")
+    space = {name: _described(file.space, name) for name in file.space}
     if SPACE not in stored:
         if make:  # the space last: who finds it finds all
+            if here is not None:
+                retry(lambda: study.set_user_attr(OUTCOMES, here))
+                retry(lambda: _name_metrics(study, list(file.objectives)))
             retry(lambda: study.set_user_attr(NOISE, file.noise))
             retry(lambda: study.set_user_attr(SPACE, space))
         return
@@ -199,8 +211,60 @@ def _check_same(file: StudyFile, study: Study, make: bool) -> None:
         raise _differs(file, f"[space]: {_difference(stored[SPACE], space)}")
     if stored.get(NOISE) != file.noise:
         both = (stored.get(NOISE), file.noise)
-        there, here = ("inferred" if noise is None else f"{noise:g}" for noise in both)
-        raise _differs(file, f"noise, {there} and not {here}")
+        old, new = ("inferred" if noise is None else f"{noise:g}" for noise in both)
+        raise _differs(file, f"noise, {old} and not {new}")
+
+
+def _name_metrics(study: Study, names: list[str]) -> None:
+    """Let other programs that read the study know what its objectives are called."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        study.set_metric_names(names)
+
+
+def _described(space: StudySpace, name: str) -> dict[str, Any]:
+    """What is kept of a parameter: its distribution, and when it is there."""
+    found: dict[str, Any] = json.loads(distribution_to_json(space[name]))
+    when = space.conditions.when.get(name)
+    return found if when is None else found | {"when": {p: list(v) for p, v in when.items()}}
+
+
+def _other_outcomes(
+    there: list[dict[str, Any]] | None, here: list[dict[str, Any]] | None, directions: list[str]
+) -> str:
+    """The first outcome that differs, as study files write it."""
+    if there is None:
+        return f"there is one value without a name there, direction {directions[0]}"
+    if here is None:
+        return f"there are {', '.join(own['name'] for own in there)} there, and none here"
+    old, new = ({own["name"]: _spelt_outcome(own) for own in all_} for all_ in (there, here))
+    for name in [*new, *old]:
+        if old.get(name) != new.get(name):
+            was, now = old.get(name, "missing"), new.get(name, "missing")
+            return f"{name} is {was} there and {now} here{_renamed(name, old, new)}"
+    return f"their order is {', '.join(old)} there and {', '.join(new)} here"
+
+
+def _renamed(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """A question, where a name that is missing here or there is nearly another."""
+    return meant(name, old if name not in old else new if name not in new else ())
+
+
+def _spelt_outcome(stored: Mapping[str, Any]) -> str:
+    """An outcome as a study file has it: "minimize", or { high = 20.0 }."""
+    facts = {k: v for k, v in stored.items() if k not in ("name", "kind") and v is not None}
+    if facts.keys() == {"direction"}:
+        return json.dumps(facts["direction"])
+    return f"{{ {', '.join(f'{key} = {_toml(value)}' for key, value in facts.items())} }}"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it; an open end of bounds is an infinite one."""
+    if isinstance(value, list):
+        ends = ["-inf" if i == 0 else "inf" for i in range(len(value))]
+        parts = [end if v is None else _toml(v) for v, end in zip(value, ends, strict=True)]
+        return f"[{', '.join(parts)}]"
+    return json.dumps(value)
 
 
 def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
@@ -214,12 +278,16 @@ def _spelt(stored: Mapping[str, Any]) -> str:
     """A distribution as a study file has it: { float = [0.1, 1.0], log = true }."""
     kind, facts = stored.get("name"), stored.get("attributes", {})
     if kind == "CategoricalDistribution":
-        return f"{{ categories = {json.dumps(list(facts.get('choices', ())))} }}"
-    word = "int" if kind == "IntDistribution" else "float"
-    parts = [f"{word} = [{facts.get('low')}, {facts.get('high')}]"]
-    parts += ["log = true"] * bool(facts.get("log"))
-    step = facts.get("step")
-    parts += [f"step = {step}"] * (step is not None and not (word == "int" and step == 1))
+        parts = [f"categories = {json.dumps(list(facts.get('choices', ())))}"]
+    else:
+        word = "int" if kind == "IntDistribution" else "float"
+        parts = [f"{word} = [{facts.get('low')}, {facts.get('high')}]"]
+        parts += ["log = true"] * bool(facts.get("log"))
+        step = facts.get("step")
+        parts += [f"step = {step}"] * (step is not None and not (word == "int" and step == 1))
+    when = stored.get("when", {})
+    parents = ", ".join(f"{parent} = {json.dumps(values)}" for parent, values in when.items())
+    parts += [f"when = {{ {parents} }}"] * bool(when)
     return f"{{ {', '.join(parts)} }}"
 
 

@@ -20,18 +20,20 @@ from typing import Any
 from optuna import Study, Trial
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.exceptions import OptunaError
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, create_trial
 
-from optpair.integrations.optuna.attributes import FAILED, NOISE_VAR, OUTPUT, set_system_attribute
+from optpair.integrations.optuna.attributes import set_system_attribute, set_user_attribute
 from optpair.studies import control, lifecycle
 from optpair.studies.config import StudyFile
 from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import BEAT, WORKER, Watch, forget
-from optpair.studies.objective import Evaluate, Outcome, evaluator
+from optpair.studies.objective import Evaluate, evaluator
+from optpair.studies.results import Result, brief, kept, values_of
+from optpair.studies.spaces import StudySpace
 from optpair.studies.storage import first_line, retry, storage_errors
 
 Say = Callable[[str], None]
-Told = Callable[[int, Outcome], None]
+Told = Callable[[int, Result], None]
 
 OVER = "optpair:over"
 """The attribute of a study that [stop] has ended: what it said."""
@@ -87,7 +89,7 @@ def work(
 ) -> Ending:
     """Evaluate trials until the study has its evaluations, or until something ends the run.
 
-    `told` is called with a trial's number and outcome when they are in the storage.
+    `told` is called with a trial's number and result when they are in the storage.
     """
     evaluate = evaluator(file)
     endings = endings or Endings(study)
@@ -162,52 +164,54 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
                 forget(study, _frozen(study, trial.number), "cancelled")
                 return
             params = retry(lambda: suggest(trial, file.space))
-            outcome = evaluate(params, trial.number)
-            stored = record(study, trial, file.space, params, outcome, say)
+            result = evaluate(params, trial.number)
+            stored = record(study, trial, file, params, result, say)
     except BaseException:
         with suppress(OptunaError, *storage_errors()):
             forget(study, study.get_trials(deepcopy=False)[trial.number], "cancelled")
         raise
     if not stored:
         return
-    told(trial.number, outcome)
-    failed = outcome.value is None
-    shown = f"failed: {lifecycle.reason(outcome.problem)}" if failed else f"{outcome.value:.6g}"
-    say(f"trial {trial.number}: {shown}")
+    told(trial.number, result)
+    failed = f"failed: {lifecycle.reason(result.problem)}"
+    say(f"trial {trial.number}: {brief(result.values) if result.values else failed}")
 
 
-def suggest(trial: Trial, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """A value for every parameter."""
+def suggest(trial: Trial, space: StudySpace) -> dict[str, Any]:
+    """A value for every parameter that is there."""
     params: dict[str, Any] = {}
-    for name, d in space.items():
-        if isinstance(d, CategoricalDistribution):
-            params[name] = trial.suggest_categorical(name, d.choices)
-        elif isinstance(d, FloatDistribution):
-            params[name] = trial.suggest_float(name, d.low, d.high, log=d.log, step=d.step)
-        else:
-            assert not isinstance(d, CategoricalDistribution)
-            low, high, step, log = (getattr(d, key) for key in ("low", "high", "step", "log"))
-            params[name] = trial.suggest_int(name, low, high, step=step, log=log)
-    return params
+    for name in space.order:
+        if space.conditions.holds(name, params):
+            params[name] = _suggest(trial, name, space[name])
+    return {name: params[name] for name in space if name in params}
+
+
+def _suggest(trial: Trial, name: str, d: BaseDistribution) -> Any:
+    if isinstance(d, CategoricalDistribution):
+        return trial.suggest_categorical(name, d.choices)
+    if isinstance(d, FloatDistribution):
+        return trial.suggest_float(name, d.low, d.high, log=d.log, step=d.step)
+    low, high, step, log = (getattr(d, key) for key in ("low", "high", "step", "log"))
+    return trial.suggest_int(name, low, high, step=step, log=log)
 
 
 def record(
     study: Study,
     trial: Trial,
-    space: Mapping[str, BaseDistribution],
+    file: StudyFile,
     params: Mapping[str, Any],
-    outcome: Outcome,
+    result: Result,
     say: Say = lambda _: None,
 ) -> bool:
-    """Tell an outcome; whether it is stored. A storage that is away is waited for.
+    """Tell a result; whether it is stored. A storage that is away is waited for.
 
-    Where others took this worker for dead and have ended its trial, the outcome becomes a trial of
+    Where others took this worker for dead and have ended its trial, the result becomes a trial of
     its own. Where somebody ended it on purpose, what they said counts.
     """
 
     def tell() -> bool:
         try:
-            _tell(study, trial, outcome)
+            end(study, trial, file, result)
         except storage_errors():
             raise
         except (OptunaError, ValueError):
@@ -216,13 +220,13 @@ def record(
             if ended not in ("told", "failed", "cancelled", "stale"):
                 raise
             if ended == "stale":
-                add_trial(study, space, params, outcome)
-            elif ended == "cancelled" or now.value != outcome.value:
+                add_trial(study, file, params, result)
+            elif ended == "cancelled" or values_of(now, file) != result.values:
                 say(f"{gave}, but somebody has ended it meanwhile: it is {ended}")
                 return False
         return True
 
-    gave = f"trial {trial.number} gave {outcome}"
+    gave = f"trial {trial.number} gave {result}"
     try:
         return tell()
     except storage_errors() as error:
@@ -234,41 +238,32 @@ def record(
             raise
 
 
-def add_trial(
-    study: Study,
-    space: Mapping[str, BaseDistribution],
-    params: Mapping[str, Any],
-    outcome: Outcome,
-) -> None:
+def add_trial(study: Study, file: StudyFile, params: Mapping[str, Any], result: Result) -> None:
     """Add a trial that nobody asked for, or that came too late."""
-    failed = outcome.value is None
+    to_keep = kept(result, file)
     new = create_trial(
-        state=TrialState.FAIL if failed else TrialState.COMPLETE,
+        state=to_keep.state,
         params=dict(params),
-        distributions=dict(space),
-        value=outcome.value,
-        user_attrs=_noted(outcome),
-        system_attrs={FAILED: True} if failed else {},
+        distributions={name: file.space[name] for name in params},
+        values=to_keep.values,
+        user_attrs=to_keep.user,
+        system_attrs=to_keep.system,
     )
     retry(lambda: study.add_trial(new))
 
 
-def _tell(study: Study, trial: Trial, outcome: Outcome) -> None:
-    for key, value in _noted(outcome).items():
-        retry(lambda key=key, value=value: trial.set_user_attr(key, value))  # type: ignore[misc]
-    if outcome.value is None:
-        retry(lambda: set_system_attribute(study, trial, FAILED, True))
-    state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
+def end(study: Study, trial: Trial | FrozenTrial, file: StudyFile, result: Result) -> None:
+    """Tell a result: its attributes first, so that who sees the trial ended sees all of it."""
+    to_keep = kept(result, file)
+    for key, value in to_keep.user.items():
+        retry(lambda key=key, value=value: set_user_attribute(study, trial, key, value))  # type: ignore[misc]
+    for key, value in to_keep.system.items():
+        retry(lambda key=key, value=value: set_system_attribute(study, trial, key, value))  # type: ignore[misc]
     try:
-        study.tell(trial, outcome.value, state=state)
+        study.tell(trial.number, to_keep.values, state=to_keep.state)
     except storage_errors():  # it may have come through, and only the answer was lost
         if lifecycle.state(_frozen(study, trial.number)) not in ("told", "failed"):
-            retry(lambda: study.tell(trial, outcome.value, state=state))
-
-
-def _noted(outcome: Outcome) -> dict[str, Any]:
-    noted: dict[str, Any] = {NOISE_VAR: outcome.noise_var, OUTPUT: outcome.problem or None}
-    return {key: value for key, value in noted.items() if value is not None}
+            retry(lambda: study.tell(trial.number, to_keep.values, state=to_keep.state))
 
 
 def _surplus(study: Study, number: int, evaluations: int) -> bool:

@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from optpair.report.findings import Findings, gather
+from optpair.report.either import AnyFindings, AnySubject, content, gather, verdict
 from optpair.report.markup import Markup
-from optpair.report.page import content, trials
-from optpair.report.subject import Subject
-from optpair.report.words import Verdict, nothing, verdict
+from optpair.report.page import trials
+from optpair.report.words import Verdict
 from optpair.watch.sources import Source, View, known
 
 INTERVAL = 1.0  # seconds between two looks
@@ -64,8 +63,8 @@ class Snapshot:
     """Since when that is so."""
     problem: str = ""
     """Why the model has nothing to say."""
-    subject: Subject | None = None
-    found: Findings | None = None
+    subject: AnySubject | None = None
+    found: AnyFindings | None = None
     report: Markup = Markup("")  # noqa: RUF009
     behind: bool = True
     """Whether trials have ended that the model has not seen."""
@@ -79,9 +78,7 @@ class Snapshot:
     @property
     def said(self) -> Verdict | None:
         """Whether going on is worth it."""
-        if self.subject is None:
-            return None
-        return nothing(self.subject) if self.found is None else verdict(self.subject, self.found)
+        return None if self.subject is None else verdict(self.subject, self.found)
 
 
 def _facts(view: View | None) -> object:
@@ -186,7 +183,7 @@ def _aside(snapshot: Snapshot) -> object:
     return view and (view.running, [(row.message, dict(row.notes)) for row in rows])
 
 
-def _written(snapshot: Snapshot, subject: Subject, found: Findings | None) -> Snapshot:
+def _written(snapshot: Snapshot, subject: AnySubject, found: AnyFindings | None) -> Snapshot:
     return replace(snapshot, subject=subject, found=found, report=content(subject, found))
 
 

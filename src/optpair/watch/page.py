@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from optpair.report import page as report
 from optpair.report.markup import Markup, el, join
+from optpair.report.outcome_words import probability
+from optpair.report.outcomes import JointFindings
 from optpair.report.words import count, exact, number, short
 from optpair.watch.boards import Board, Snapshot
 from optpair.watch.sources import Running
@@ -59,7 +61,8 @@ def one(board: Board, index: int, reader: Reader, alone: bool) -> str:
         ),
         _region("report", _report(snapshot)),
     )
-    parts = [header, main, report.footer(snapshot.found)]
+    single = None if isinstance(snapshot.found, JointFindings) else snapshot.found
+    parts = [header, main, report.footer(single)]
     return _page(source.name, parts, reader.link(f"/study/{index}/wait"), board.version)
 
 
@@ -267,17 +270,41 @@ def _best(snapshot: Snapshot) -> Markup:
     found, said = snapshot.found, snapshot.said
     if found is None or said is None:
         return Markup()
-    best = found.recommended
-    spread = (best.high / 2 - best.low / 2) / 2
+    if isinstance(found, JointFindings):
+        shown = _compromises(found) if found.volume is not None else _limited(found)
+    else:
+        best = found.recommended
+        shown = _predicted("recommended", best.mean, best.low, best.high)
+    return join([shown, el("p", said.headline)])
+
+
+def _predicted(what: str, mean: float, low: float, high: float) -> Markup:
+    spread = (high / 2 - low / 2) / 2
+    ends = f"{number(low, spread)} and {number(high, spread)}"
     return join(
         [
-            el("p", exact(best.mean, spread), class_="big"),
-            el(
-                "p",
-                "recommended, predicted; 95 % between "
-                f"{number(best.low, spread)} and {number(best.high, spread)}",
-                class_="note",
-            ),
-            el("p", said.headline),
+            el("p", exact(mean, spread), class_="big"),
+            el("p", f"{what}, predicted; 95 % between {ends}", class_="note"),
+        ]
+    )
+
+
+def _limited(found: JointFindings) -> Markup:
+    """The best point under constraints, and the probability that it meets them."""
+    (name,), chance = found.gap, found.best.chance or 0.0
+    worth = _predicted(name, *found.best.outcomes[name])
+    note = f"meets all limits with a probability of {probability(chance)}"
+    return join([worth, el("p", note, class_="note")])
+
+
+def _compromises(found: JointFindings) -> Markup:
+    assert found.volume is not None
+    names = " and ".join(found.gap)
+    size = found.volume.size
+    return join(
+        [
+            el("p", count(len(found.points), "compromise"), class_="big"),
+            el("p", f"between {names}", class_="note"),
+            el("p", f"hypervolume {number(size.mean)}", class_="note"),
         ]
     )

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from optpair import Optimizer
-from optpair.report import Row, Subject
+from optpair.report import Row
+from optpair.report.either import AnySubject
 from optpair.report.subject import OUT
 from optpair.report.words import short
-from optpair.trials.trial import Trial
 
-SEVERAL = "for several outcomes this page shows the trials only"
 LONGEST = 200  # characters of a line that says why a trial failed
 
 
@@ -46,7 +45,7 @@ class View:
     takes orders. `problem` says why there can be no model; then `rows` are the trials.
     """
 
-    subject: Subject | None
+    subject: AnySubject | None
     counts: Mapping[str, int]
     running: tuple[Running, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -73,7 +72,7 @@ class Source(Protocol):
     def read(self) -> View:
         """The search as it is now: quick, and without the model."""
 
-    def subject(self) -> Subject:
+    def subject(self) -> AnySubject:
         """The search as it is now, with the answers of the model: this takes seconds."""
 
     def give(self, order: str) -> None:
@@ -98,9 +97,9 @@ class Saved:
             self._stamp = stamp
         return self._view
 
-    def subject(self) -> Subject:
+    def subject(self) -> AnySubject:
         """The trials in the file, and what the model says of them."""
-        return Optimizer.load(self._path).subject(name=self.name)
+        return _subject(Optimizer.load(self._path), self.name)
 
     def give(self, order: str) -> None:
         """Nobody would take it."""
@@ -108,21 +107,14 @@ class Saved:
 
 
 def _view(optimizer: Optimizer, name: str) -> View:
-    if optimizer.problem.goal != "best":
-        rows = tuple(map(_row, optimizer.trials))
-        return replace(_listed(rows), problem=SEVERAL, rows=rows)
-    subject = optimizer.subject(name=name, answers=False)
+    subject = _subject(optimizer, name, answers=False)
     return replace(_listed(subject.rows), subject=subject)
 
 
-def _row(trial: Trial) -> Row:
-    """A trial with several outcomes."""
-    return Row(
-        *(trial.id, trial.state, trial.actual),
-        message=trial.reason or "",
-        notes=trial.notes,
-        outcomes={name: found.value for name, found in trial.outcomes.items()},
-    )
+def _subject(optimizer: Optimizer, name: str, *, answers: bool = True) -> AnySubject:
+    if optimizer.problem.goal == "best":
+        return optimizer.subject(name=name, answers=answers)
+    return optimizer.joint_subject(name=name, answers=answers)
 
 
 def _listed(rows: tuple[Row, ...]) -> View:
@@ -141,7 +133,7 @@ def _line(reason: str) -> str:
     return short(lines[-1].strip(), LONGEST) if lines else ""
 
 
-def known(subject: Subject | None) -> str:
+def known(subject: AnySubject | None) -> str:
     """A digest of what the model learns from: it is asked again where this has changed."""
     rows = () if subject is None else subject.rows
     ended = [_learnt(row) for row in rows if row.state not in OUT]
@@ -149,4 +141,5 @@ def known(subject: Subject | None) -> str:
 
 
 def _learnt(row: Row) -> tuple[Any, ...]:
-    return row.number, row.state, row.value, row.noise_var, sorted(row.params.items())
+    told = row.value, row.noise_var, sorted(row.outcomes.items())
+    return row.number, row.state, *told, sorted(row.params.items())

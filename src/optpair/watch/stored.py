@@ -12,7 +12,9 @@ from optuna.trial import FrozenTrial
 
 from optpair.integrations.optuna import JESSampler
 from optpair.integrations.optuna.attributes import OUTPUT, published, read_trials
-from optpair.report import Row, Subject
+from optpair.integrations.optuna.sampler import NothingSharedError
+from optpair.report import Row
+from optpair.report.either import AnySubject
 from optpair.studies import control, lifecycle
 from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.control import ORDERS
@@ -31,7 +33,7 @@ from optpair.watch.sources import Failure, Running, View
 if TYPE_CHECKING:
     from pathlib import Path
 
-MANY = "for several objectives this page shows the trials only"
+NOTHING_SHARED = "no parameter is in all completed trials yet"
 
 
 class Stored:
@@ -50,11 +52,11 @@ class Stored:
         study = self._open()
         try:
             trials, attributes = read_trials(study), study.user_attrs
-            if len(study.directions) > 1:
-                return _several(trials)
             counts = {str(state): n for state, n in lifecycle.count(trials).items()}
             assert self._sampler is not None
             subject = self._sampler.subject(study, name=self.name, answers=False)
+        except NothingSharedError:  # of several objectives, before a trial has ended
+            return _unmodelled(trials)
         except Exception:
             self._study = None
             raise
@@ -71,7 +73,7 @@ class Stored:
             control.of(attributes).paused if SPACE in attributes else None,
         )
 
-    def subject(self) -> Subject:
+    def subject(self) -> AnySubject:
         """The trials in the storage, and what the model says of them."""
         study = self._open()
         assert self._sampler is not None
@@ -111,8 +113,8 @@ def _inode(path: Path) -> int:
     return path.stat().st_ino
 
 
-def _several(trials: Sequence[FrozenTrial]) -> View:
-    """Trials with several objectives, which Optuna calls by numbers."""
+def _unmodelled(trials: Sequence[FrozenTrial]) -> View:
+    """Trials with several objectives, which Optuna calls by numbers, without a model."""
     rows = tuple(
         Row(
             *(t.number, t.state.name.lower(), dict(t.params)),
@@ -120,7 +122,7 @@ def _several(trials: Sequence[FrozenTrial]) -> View:
         )
         for t in trials
     )
-    return View(None, Counter(row.state for row in rows), problem=MANY, rows=rows)
+    return View(None, Counter(row.state for row in rows), problem=NOTHING_SHARED, rows=rows)
 
 
 def _running(trial: FrozenTrial) -> Running:

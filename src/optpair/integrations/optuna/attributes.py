@@ -37,6 +37,13 @@ OUTPUT = "optpair:output"
 WORKER = "optpair:worker"
 """Who runs a trial: the machine and the process."""
 
+OUTCOMES = "optpair:outcomes"
+"""Of a study, what its outcomes are, as a list of JSON objects in order: see `outcomes.declare`.
+
+Of a trial of such a study, what was measured: numbers by the outcomes' names. One that lacks a
+value of an objective is PRUNED to Optuna, which has no other word for it.
+"""
+
 REVISED = "optpair:revised:"
 """With a trial's number behind it: the study's attribute that corrects what the trial was told.
 
@@ -59,7 +66,7 @@ def state(trial: FrozenTrial) -> State:
     if trial.values is not None:
         return "told"
     if trial.state == TrialState.PRUNED:
-        return "pruned"
+        return "told" if OUTCOMES in trial.user_attrs else "pruned"
     if FAILED in trial.system_attrs:
         return "failed"
     return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
@@ -68,13 +75,20 @@ def state(trial: FrozenTrial) -> State:
 def revise(
     study: Study,
     number: int,
-    value: float | None,
-    noise_var: float | None = None,
+    value: float | Mapping[str, float] | None,
+    noise_var: float | Mapping[str, float] | None = None,
     message: str | None = None,
 ) -> None:
-    """Correct what a trial that has ended was told; without a value it failed."""
-    said = {"value": value, "noise_var": noise_var, "message": message}
+    """Correct what a trial that has ended was told; without a value it failed.
+
+    Where the study says what its outcomes are, values and variances are by their names.
+    """
+    said = {"value": _plain(value), "noise_var": _plain(noise_var), "message": message}
     study.set_user_attr(f"{REVISED}{number}", said)
+
+
+def _plain(given: Any) -> Any:
+    return dict(given) if isinstance(given, Mapping) else given
 
 
 def revisions(study: Study) -> dict[int, dict[str, Any]]:
@@ -102,22 +116,35 @@ def read_trials(
     corrections = revisions(study) if revised is None else revised
     if not corrections:
         return study.get_trials(deepcopy=False, states=states)
+    names = _objective_names(study)
     found = [
-        _corrected(trial, corrections[trial.number]) if trial.number in corrections else trial
+        _corrected(trial, corrections[trial.number], names)
+        if trial.number in corrections
+        else trial
         for trial in study.get_trials(deepcopy=False)
     ]
     return [trial for trial in found if states is None or trial.state in states]
 
 
-def _corrected(trial: FrozenTrial, said: Mapping[str, Any]) -> FrozenTrial:
+def _objective_names(study: Study) -> list[str]:
+    """The names of the objectives, where the study says what its outcomes are."""
+    told = study_attributes(study).get(OUTCOMES, ())
+    return [own["name"] for own in told if own["kind"] == "Objective"]
+
+
+def _corrected(trial: FrozenTrial, said: Mapping[str, Any], names: Sequence[str]) -> FrozenTrial:
     """A copy of the trial, told anew. One that has not ended is as it is."""
     if not trial.state.is_finished():
         return trial
     now, value = copy.copy(trial), said.get("value")
     failed = value is None
-    now.state = TrialState.FAIL if failed else TrialState.COMPLETE
-    now.values = None if failed else [value]
+    values = [value.get(name) for name in names] if isinstance(value, Mapping) else [value]
+    whole = None not in values
+    now.state = TrialState.COMPLETE if whole else TrialState.PRUNED
+    now.state = TrialState.FAIL if failed else now.state
+    now.values = values if whole else None
     noted = {NOISE_VAR: said.get("noise_var"), OUTPUT: said.get("message")}
+    noted[OUTCOMES] = value if isinstance(value, Mapping) else None
     kept = {key: v for key, v in trial.user_attrs.items() if key not in noted}
     now.user_attrs = kept | {key: v for key, v in noted.items() if v is not None}
     system = {key: v for key, v in trial.system_attrs.items() if key not in (FAILED, FORGOTTEN)}

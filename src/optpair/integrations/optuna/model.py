@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from optpair.engine.answers import Answers
 from optpair.engine.session import Session
-from optpair.integrations.optuna.attributes import FAILED, known_params, read_trials, revisions
+from optpair.integrations.optuna.attributes import known_params, read_trials, revisions, state
 from optpair.integrations.optuna.outcomes import StudyOutcomes
 from optpair.integrations.optuna.space import Domain
 from optpair.problem.problem import Problem
@@ -58,11 +58,11 @@ class StudyModel:
 
         A parameter that the objective did not ask for, this time, is where it was suggested.
         """
-        x = self.domain.encode(known_params(trial, self.domain.distributions))
-        if x is None or (not trial.values and FAILED not in trial.system_attrs):
+        x, became = self.domain.encode(known_params(trial, self.domain.distributions)), state(trial)
+        if x is None or became not in ("told", "failed"):
             return None
         self.points[trial.number] = x
-        found = self.outcomes.measured(trial) if trial.values else None
+        found = self.outcomes.measured(trial) if became == "told" else None
         if found is None:  # infinite values too: Optuna accepts them
             return Trial(trial.number, dict(trial.params), "failed")
         return Trial(trial.number, dict(trial.params), "told", found)
@@ -75,6 +75,11 @@ class StudyModel:
         """The trials that gave a value, in order."""
         known = (self.trials[number] for number in sorted(self.trials))
         return [trial for trial in known if trial is not None and trial.state == "told"]
+
+    def unmeasured(self) -> list[str]:
+        """The objectives of which no trial has a value yet."""
+        told = self.told()
+        return [o for o in self.outcomes.objectives if not any(o in t.outcomes for t in told)]
 
     def data(self, study: Study, but: int = -1) -> Data:
         """The arrays that the engine sees; trial `but` is the one that is asked for."""

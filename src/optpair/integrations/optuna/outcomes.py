@@ -11,9 +11,17 @@ from optuna import Study
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from optpair.integrations.optuna.attributes import NOISE_VAR
+from optpair.integrations.optuna.attributes import NOISE_VAR, OUTCOMES
+from optpair.integrations.optuna.private import study_attributes
 from optpair.problem.defaults import LARGEST
-from optpair.problem.outcomes import Constraint, Direction, Objective, Outcome, meant
+from optpair.problem.outcomes import (
+    Constraint,
+    Direction,
+    Objective,
+    Outcome,
+    meant,
+    outcome_from_json,
+)
 from optpair.problem.problem import VALUE
 from optpair.trials.history import check_noise_var
 from optpair.trials.trial import Measurement
@@ -31,10 +39,19 @@ class StudyOutcomes:
     objectives: Mapping[str, Objective]
     constraints: Mapping[str, str]
     """The name of each constraint by the key that Optuna has for it."""
+    declared: Mapping[str, Outcome] | None = None
+    """What the study itself says of them, in an order of their own."""
 
     @classmethod
     def of(cls, study: Study, keys: Collection[str], noise: float | None) -> StudyOutcomes:
-        """Those of a study of which some trials have constraints with these keys."""
+        """Those that a study declares, or else those that Optuna knows of.
+
+        The keys are of the constraints that some trials have.
+        """
+        told = declared(study)
+        if told is not None:
+            objectives = {name: o for name, o in told.items() if isinstance(o, Objective)}
+            return cls(objectives, {}, told)
         directions = study.directions
         names = [VALUE]
         if keys or len(directions) > 1:
@@ -46,22 +63,43 @@ class StudyOutcomes:
     @property
     def all(self) -> dict[str, Outcome]:
         """What a `Problem` needs."""
+        if self.declared is not None:
+            return dict(self.declared)
         return {**self.objectives, **dict.fromkeys(self.constraints.values(), MET)}
 
     def measured(self, trial: FrozenTrial) -> dict[str, Measurement] | None:
-        """What a trial with values has of each outcome; None where one is beyond all bounds.
+        """What a told trial has of each outcome; None where one is beyond all bounds.
 
         A constraint that the trial has no value of is left out, as is one that is met by an
         infinite margin.
         """
+        found = self.values(trial)
+        if not found or not all(abs(value) <= LARGEST for value in found.values()):
+            return None
+        noise = noise_vars(trial, tuple(self.objectives), tuple(self.all))
+        return {name: Measurement(float(v), noise.get(name)) for name, v in found.items()}
+
+    def values(self, trial: FrozenTrial) -> dict[str, float]:
+        """The values of a told trial by the outcomes' names, those that it has."""
+        if self.declared is not None:
+            told = trial.user_attrs.get(OUTCOMES, {})
+            return {name: told[name] for name in self.declared if name in told}
         found = dict(zip(self.objectives, trial.values, strict=True))
         for key, value in trial.constraints.items():
             if value >= -LARGEST:
                 found[self.constraints[key]] = value
-        if not all(abs(value) <= LARGEST for value in found.values()):
-            return None
-        noise = noise_vars(trial, tuple(self.objectives), tuple(self.all))
-        return {name: Measurement(float(v), noise.get(name)) for name, v in found.items()}
+        return found
+
+
+def declare(outcomes: Mapping[str, Outcome]) -> list[dict[str, Any]]:
+    """What a study's attribute `OUTCOMES` is, for these outcomes."""
+    return [{"name": name} | outcome.to_json() for name, outcome in outcomes.items()]
+
+
+def declared(study: Study) -> dict[str, Outcome] | None:
+    """The outcomes that a study says it has; None where it leaves them to Optuna."""
+    told = study_attributes(study).get(OUTCOMES)
+    return None if told is None else {own["name"]: outcome_from_json(own) for own in told}
 
 
 def constraint_keys(trials: Iterable[FrozenTrial]) -> frozenset[str]:

@@ -33,7 +33,7 @@ def set_system_attribute(study: Study, trial: FrozenTrial | Trial, key: str, val
     study._storage.set_trial_system_attr(trial._trial_id, key, value)
 
 
-def set_user_attribute(study: Study, trial: FrozenTrial, key: str, value: Any) -> None:
+def set_user_attribute(study: Study, trial: FrozenTrial | Trial, key: str, value: Any) -> None:
     """Set a user attribute of a trial that another process may have asked for."""
     study._storage.set_trial_user_attr(trial._trial_id, key, value)
 
@@ -46,6 +46,11 @@ def set_constraints(study: Study, trial: FrozenTrial, values: Sequence[float]) -
             f"constraints_func must return numbers, and for trial {trial.number} returned {values}"
         )
     set_system_attribute(study, trial, _CONSTRAINTS_KEY, numbers)
+
+
+def constraint_attribute(name: str) -> str:
+    """The system attribute in which `trial.set_constraint` keeps a constraint's value."""
+    return f"{_CONSTRAINTS_KEY}:{name}"
 
 
 def broken_off() -> bool:

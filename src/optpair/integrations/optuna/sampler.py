@@ -52,14 +52,14 @@ from optpair.integrations.optuna.private import (
     identity,
     set_constraints,
 )
-from optpair.integrations.optuna.space import Domain, to_parameter
+from optpair.integrations.optuna.space import Domain, SearchSpace, to_parameter
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.limits import Limits, Where
 from optpair.problem.outcomes import Objective, Outcome
 from optpair.problem.problem import VALUE, Problem
-from optpair.problem.space import Float, Space
+from optpair.problem.space import Float, Parameter, Space
 from optpair.problem.stop import Stop, check_stop
-from optpair.report import Subject
+from optpair.report import JointSubject, Subject
 from optpair.streams import check_seed
 
 __all__ = ["NOISE_VAR", "JESSampler"]
@@ -103,7 +103,9 @@ class JESSampler(BaseSampler):
             worker. Workers of one study should share it: each trial number has its own stream of
             randomness, and the first trials then are one space-filling design. None draws one.
         search_space: the distributions, where they are known beforehand: the first trials then
-            fill the space, instead of being sampled independently.
+            fill the space, instead of being sampled independently. Parameters like
+            `optpair.Float(0, 1)` stand for distributions, and an `optpair.Space` for all of them:
+            what is there only with others (`when`), limits, guesses and rows are then known too.
         ordinals: names of categorical parameters whose choices are numbers in order, as
             `suggest_categorical("batch", [16, 32, 64])`: they are modelled as an `Ordinal`.
         where: limits, as in `optpair.Space`; they need the `search_space`. Enqueued trials may
@@ -127,7 +129,7 @@ class JESSampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        search_space: Mapping[str, BaseDistribution] | None = None,
+        search_space: Mapping[str, BaseDistribution | Parameter] | None = None,
         ordinals: Collection[str] = (),
         where: Where = (),
         guess: Mapping[str, Any] | None = None,
@@ -140,9 +142,9 @@ class JESSampler(BaseSampler):
         settings: Settings | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
-        self._given_space = None if search_space is None else dict(search_space)
+        self._given = None if search_space is None else SearchSpace.of(search_space)
         self._ordinals = _names(ordinals)
-        self._limits = Limits.parse(where)
+        self._limits = _limits(where, self._given)
         self._guesses = _guesses(guess, sure, self._given_space)
         self._independent = independent_sampler
         self._constraints_func = _function(constraints_func)
@@ -153,13 +155,25 @@ class JESSampler(BaseSampler):
             "settings": settings,
         }
         limited = {} if constraints_func is None else {"constraint 0": MET}
-        self._check_options({VALUE: Objective(), **limited})
-        Domain(self._given_space or {}, self._ordinals, guesses=self._guesses)
+        self.check_outcomes({VALUE: Objective(), **limited})
+        self._domain(self._given_space or {}, guesses=self._guesses)
         self._lock = threading.RLock()
         self._study: tuple[Any, int] | None = None
         self._turn_to(None)
 
-    def _check_options(self, outcomes: Mapping[str, Outcome]) -> None:
+    @property
+    def _given_space(self) -> dict[str, BaseDistribution] | None:
+        """The distributions, where they were given."""
+        return None if self._given is None else dict(self._given.distributions)
+
+    def _domain(self, known: Mapping[str, BaseDistribution], **more: Any) -> Domain:
+        """The modelled parameters among some."""
+        if self._given is None:
+            return Domain(known, self._ordinals, **more)
+        own, shelf = self._given.parameters, self._given.shelf
+        return Domain(known, self._ordinals, given=own, shelf=shelf, **more)
+
+    def check_outcomes(self, outcomes: Mapping[str, Outcome]) -> None:
         """Refuse options that are wrong for such outcomes now, not at the first suggestion."""
         known = self._options["hyperparameters"]
         d = known.parameters if isinstance(known, Hyperparameters) else 1
@@ -172,7 +186,7 @@ class JESSampler(BaseSampler):
                 "where needs search_space: without it the first trials are sampled before the "
                 "space is known, and may break a limit; give the distributions"
             )
-        region_of(Domain(self._given_space, self._ordinals, self._limits).space)
+        region_of(self._domain(self._given_space, limits=self._limits).space)
 
     def _turn_to(self, study: Study | None) -> Any:
         """Forget what belongs to another study. Returns the bracket, where a pruner has some.
@@ -192,7 +206,7 @@ class JESSampler(BaseSampler):
     def __getstate__(self) -> dict[str, Any]:
         kept = (
             "_seed",
-            "_given_space",
+            "_given",
             "_ordinals",
             "_limits",
             "_guesses",
@@ -218,7 +232,7 @@ class JESSampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """The parameters that are modelled."""
         self._check(study)
-        return Domain(self._distributions(study), self._ordinals).distributions
+        return self._domain(self._distributions(study)).distributions
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -316,7 +330,7 @@ class JESSampler(BaseSampler):
         check_stop(stop)
         with self._lock:
             self._check(study)
-            modelled = Domain(self._distributions(study), self._ordinals).distributions
+            modelled = self._domain(self._distributions(study)).distributions
             if not modelled:
                 return False
             model = self._read(study, modelled)
@@ -326,49 +340,57 @@ class JESSampler(BaseSampler):
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
 
         `name` is its heading, the study's name by default.
-
-        Raises:
-            ValueError: where the study has several objectives, or constraints.
         """
         return report.write(self.subject(study, name=name), path)
 
-    def subject(self, study: Study, *, name: str | None = None, answers: bool = True) -> Subject:
-        """What a page on a study is about; see `Optimizer.subject`."""
+    def subject(
+        self, study: Study, *, name: str | None = None, answers: bool = True
+    ) -> Subject | JointSubject:
+        """What a page on a study is about; see `Optimizer.subject`.
+
+        Returns:
+            A `JointSubject` where the study has several objectives, or constraints.
+        """
         with self._lock:
             self._check(study)
             known = self._distributions(study)
-            modelled = Domain(known, self._ordinals).distributions
+            modelled = self._domain(known).distributions
             own = self._read(study, modelled) if modelled else None
-            if len(study.directions) > 1 or (own is not None and own.problem.goal != "best"):
-                raise ValueError(
-                    "report is for one objective without constraints so far; recommend(study) and "
-                    f"belief(study) say what was found in study {study.study_name!r}"
-                )
+            outcomes = StudyOutcomes.of(study, (), self._noise) if own is None else own.outcomes
+            several = len(outcomes.all) > 1
+            if several and own is None:
+                raise NothingSharedError(study)
             model = None
             if own is not None:
                 single = own.domain.constants({})
-                asked = own.answers(study) if answers and own.told() else None
+                asked = own.answers(study) if answers and not own.unmeasured() else None
                 initial, choices = own.session.engine.initial, own.domain.choices
                 model = report.Model(own.domain.space, initial, asked, choices, single)
             trials = read_trials(study, revised=None if own is None else own.revised)
-            rows = tuple(_reported(t, own) for t in trials if own is None or own.has_read(t))
-            (objective,) = StudyOutcomes.of(study, (), self._noise).objectives.values()
             heading = study.study_name if name is None else name
+            if several and own is not None and model is not None:
+                joint = tuple(_joint_row(t, own) for t in trials if own.has_read(t))
+                return JointSubject(heading, own.problem, joint, model)
+            rows = tuple(_reported(t, own, outcomes) for t in trials if _known(t, own))
+            (objective,) = outcomes.objectives.values()
             return Subject(heading, objective, rows, model, self._left_out(study))
 
     def _answering(self, study: Study) -> tuple[StudyModel, Callable[[np.ndarray], dict[str, Any]]]:
         """The model of a study, and what decodes its points: all that is modelled or constant."""
         self._check(study)
         known = self._distributions(study)
-        modelled = Domain(known, self._ordinals).distributions
+        modelled = self._domain(known).distributions
         if not modelled:
-            raise ValueError(
-                f"study {study.study_name!r} has no parameter that all completed trials share: "
-                "there is nothing to recommend"
-            )
+            raise NothingSharedError(study)
         model = self._read(study, modelled)
         if not model.told():
             raise ValueError(f"no trial of study {study.study_name!r} has a value yet")
+        missing = model.unmeasured()
+        if missing:
+            raise ValueError(
+                f"no trial of study {study.study_name!r} has a value of {missing[0]!r} yet, which "
+                "is an objective"
+            )
         domain = model.domain
 
         def decode(x: np.ndarray) -> dict[str, Any]:
@@ -379,24 +401,25 @@ class JESSampler(BaseSampler):
 
     def _check(self, study: Study) -> None:
         """Refuse a study that the options are not for, at its first trial."""
-        count = len(study.directions)
-        if count == 1 or (self._checked and identity(study) == self._study):
+        if self._checked and identity(study) == self._study:
             return
-        if self._noise:
+        count, outcomes = len(study.directions), StudyOutcomes.of(study, (), self._noise)
+        if self._noise and count > 1 and outcomes.declared is None:
             raise ValueError(
                 f"noise={self._noise:g} is of one objective, and study {study.study_name!r} has "
                 f"{count}; leave it out, or set the user attribute {NOISE_VAR!r} of trials to a "
                 "dict by the objectives' names"
             )
-        self._check_options(StudyOutcomes.of(study, (), self._noise).all)
+        if outcomes.declared is not None or count > 1:
+            self.check_outcomes(outcomes.all)
         with self._lock:
             self._turn_to(study)
             self._checked = True
 
     def _distributions(self, study: Study) -> dict[str, BaseDistribution]:
         """What all completed trials share, or what was given."""
-        if self._given_space is not None:
-            return self._given_space
+        if self._given is not None:
+            return dict(self._given.distributions)
         with self._lock:
             shared = self._shared[self._turn_to(study)].calculate(study)
             learnt = self._learnt(study)
@@ -408,7 +431,7 @@ class JESSampler(BaseSampler):
 
     def _learnt(self, study: Study) -> Learnt:
         """The conditions that completed trials show, where no search space was given."""
-        if self._given_space is not None:
+        if self._given is not None:
             return {}
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         key, count = self._turn_to(study), len(trials)
@@ -420,7 +443,7 @@ class JESSampler(BaseSampler):
     def _left_out(self, study: Study) -> dict[str, str]:
         """Parameters of completed trials that are not modelled, and why."""
         known = self._distributions(study)
-        given = self._given_space is not None
+        given = self._given is not None
         why: dict[str, str] = {}
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             for name, d in trial.distributions.items():
@@ -434,7 +457,7 @@ class JESSampler(BaseSampler):
         """The study as it is now. What was read before is kept while the space stays the same."""
         bracket = self._turn_to(study)
         model = self._models.get(bracket)
-        known = self._given_space or self._distributions(study)
+        known = self._distributions(study)
         known = {n: d for n, d in known.items() if n in distributions or d.single()}
         learnt = {n: own for n, own in self._learnt(study).items() if n in known}
         same = model is not None and model.domain.learnt == learnt
@@ -464,7 +487,7 @@ class JESSampler(BaseSampler):
         outcomes: StudyOutcomes,
     ) -> StudyModel:
         """A model that has read no trial yet."""
-        domain = Domain(known, self._ordinals, self._limits, self._guesses, learnt)
+        domain = self._domain(known, limits=self._limits, guesses=self._guesses, learnt=learnt)
         problem = Problem(domain.space, outcomes.all)
         return StudyModel(domain, outcomes, Session(problem, seed=self._seed, **self._options))
 
@@ -489,6 +512,16 @@ class JESSampler(BaseSampler):
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
+
+
+def _limits(where: Where, given: SearchSpace | None) -> Limits:
+    """Those of the space, or those that were given beside it."""
+    limits = Limits.parse(where)
+    if given is None or not given.limits:
+        return limits
+    if limits:
+        raise ValueError("where is given twice: search_space has limits of its own; leave one out")
+    return given.limits
 
 
 def _names(given: object) -> frozenset[str]:
@@ -526,12 +559,25 @@ def _function(given: object) -> Callable[[FrozenTrial], Sequence[float]] | None:
     return given
 
 
-def _reported(trial: FrozenTrial, model: StudyModel | None) -> report.Row:
+class NothingSharedError(ValueError):
+    """A study without a parameter that can be modelled."""
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(
+            f"study {study.study_name!r} has no parameter that all completed trials share: there "
+            "is nothing to recommend"
+        )
+
+
+def _known(trial: FrozenTrial, model: StudyModel | None) -> bool:
+    return model is None or model.has_read(trial)
+
+
+def _reported(trial: FrozenTrial, model: StudyModel | None, outcomes: StudyOutcomes) -> report.Row:
     """A trial as a page shows it."""
-    params: dict[str, Any] = dict(trial.params)
-    if model is not None:  # what was not asked for, or not yet, is where it was suggested
-        params |= published(trial, model.domain.distributions) or {}
-    value = trial.values[0] if trial.values else None
+    params, told = _shown_params(trial, model), state(trial) == "told"
+    (name,) = outcomes.objectives
+    value = outcomes.values(trial).get(name) if told else None
     finite = value is None or abs(value) <= LARGEST
     became = "pruned" if trial.state == TrialState.PRUNED else state(trial)
     return report.Row(
@@ -539,7 +585,7 @@ def _reported(trial: FrozenTrial, model: StudyModel | None) -> report.Row:
         became if finite else "failed",  # as the model takes it
         params,
         value,
-        noise_vars(trial, (VALUE,), (VALUE,)).get(VALUE),
+        noise_vars(trial, (name,), (name,)).get(name),
         str(trial.user_attrs.get(OUTPUT) or ""),
         None if model is None else model.domain.encode(params),
         began=_seconds(trial.datetime_start),
@@ -552,3 +598,30 @@ def _reported(trial: FrozenTrial, model: StudyModel | None) -> report.Row:
 def _seconds(when: datetime | None) -> float | None:
     """A time of Optuna's, in seconds since 1970."""
     return None if when is None else when.timestamp()
+
+
+def _joint_row(trial: FrozenTrial, model: StudyModel) -> report.Row:
+    """A trial with several outcomes as a page shows it: told only where the model has it."""
+    params, became = _shown_params(trial, model), state(trial)
+    known = model.trials.get(trial.number)
+    taken = "left out" if known is None else known.state
+    found = {} if known is None else known.outcomes
+    return report.Row(
+        trial.number,
+        taken if became == "told" else became,
+        params,
+        message=str(trial.user_attrs.get(OUTPUT) or ""),
+        x=model.domain.encode(params),
+        outcomes={name: own.value for name, own in found.items()},
+        began=_seconds(trial.datetime_start),
+        ended=_seconds(trial.datetime_complete),
+        worker=str(trial.user_attrs.get(WORKER, "")),
+    )
+
+
+def _shown_params(trial: FrozenTrial, model: StudyModel | None) -> dict[str, Any]:
+    """What was not asked for, or not yet, is where it was suggested."""
+    params: dict[str, Any] = dict(trial.params)
+    if model is not None:
+        params |= published(trial, model.domain.distributions) or {}
+    return params

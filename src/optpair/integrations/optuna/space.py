@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,7 @@ from optuna.distributions import (
 from optpair.integrations.optuna.conditions import Learnt
 from optpair.problem.defaults import WHOLE
 from optpair.problem.limits import Limits
-from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
+from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Parameter, Space
 
 NO_LIMITS = Limits()
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -44,6 +44,47 @@ def to_parameter(distribution: BaseDistribution) -> Parameter | None:
     except ValueError:
         pass
     return None
+
+
+def to_distribution(name: str, given: object) -> BaseDistribution:
+    """Optuna's word for a parameter; a distribution is one already."""
+    if isinstance(given, BaseDistribution):
+        return given
+    if isinstance(given, Context) or not isinstance(given, Parameter):
+        raise TypeError(
+            f"search_space has {name!r}: {given!r:.80}, and must have distributions of Optuna, or "
+            "parameters like Float(0, 1) that are chosen"
+        )
+    if isinstance(given, Categorical):
+        return CategoricalDistribution(given.choices)
+    if isinstance(given, Ordinal):
+        return CategoricalDistribution(given.levels)
+    last = given._decode([1.0])  # Optuna wants the highest legal value as the bound
+    if isinstance(given, Int):
+        return IntDistribution(given.low, int(last), log=given.log, step=given.step)
+    step = given.step if given.digits is None or given.log else float(f"1e-{given.digits}")
+    return FloatDistribution(given.low, last, log=given.log, step=step)
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """What a sampler was given as the space of its studies, in Optuna's words and in ours."""
+
+    distributions: Mapping[str, BaseDistribution]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    """Those that were given as parameters of ours."""
+    limits: Limits = NO_LIMITS
+    shelf: Space | None = None
+    """The space, where it is one of rows."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, BaseDistribution | Parameter]) -> SearchSpace:
+        """From distributions, parameters, or a `Space`."""
+        distributions = {name: to_distribution(name, own) for name, own in given.items()}
+        own = {name: p for name, p in given.items() if isinstance(p, Parameter)}
+        if not isinstance(given, Space):
+            return cls(distributions, own)
+        return cls(distributions, own, given.limits, given if given.shelf is not None else None)
 
 
 def _ordered(name: str, distribution: BaseDistribution) -> Ordinal | None:
@@ -75,6 +116,8 @@ class Domain:
 
     `ordinals` are the categorical ones whose choices are numbers in order. `guesses` are values,
     each with how sure it is, of some of them. `learnt` says which are there only with others.
+    `given` are those that are known as parameters of ours; `shelf` is the space, where it is one of
+    rows.
     """
 
     def __init__(
@@ -84,12 +127,19 @@ class Domain:
         limits: Limits = NO_LIMITS,
         guesses: Mapping[str, tuple[Any, float | None]] = NOTHING,
         learnt: Learnt | None = None,
+        given: Mapping[str, Parameter] = NOTHING,
+        shelf: Space | None = None,
     ) -> None:
+        self._given, self._shelf = given, shelf
         self.learnt = {} if learnt is None else learnt
         self._single = {n: only_value(d) for n, d in distributions.items() if d.single()}
         self._limits = limits
         parameters: dict[str, Parameter | None] = {
-            name: _ordered(name, d) if name in ordinals else to_parameter(d)
+            name: given[name]
+            if name in given
+            else _ordered(name, d)
+            if name in ordinals
+            else to_parameter(d)
             for name, d in distributions.items()
         }
         self.distributions = {n: d for n, d in distributions.items() if parameters[n] is not None}
@@ -110,6 +160,8 @@ class Domain:
     @cached_property
     def space(self) -> Space:
         """The space; an error where nothing is modelled."""
+        if self._shelf is not None:
+            return self._shelf
         limits, function = self._limits.fixed(self._single), self._limits.function
         if function is not None:
 
@@ -128,6 +180,7 @@ class Domain:
             for n, d in known
             if isinstance(d, CategoricalDistribution)
             and isinstance(self._parameters[n], Categorical)
+            and n not in self._given
         }
 
     def encode(self, params: Mapping[str, Any]) -> np.ndarray | None:

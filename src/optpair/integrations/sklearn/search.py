@@ -206,7 +206,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         numbered, title = NumberedSpace(self.space), name or type(self.estimator).__name__
         optimizer = self.optimizer_
         if optimizer.problem.goal != "best":
-            return report.write_joint(_named(optimizer.joint_subject(name=title), numbered), path)
+            return report.write(_named(optimizer.joint_subject(name=title), numbered), path)
         return report.write(_named(optimizer.subject(name=title), numbered), path)
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:

@@ -1,0 +1,67 @@
+"""What a person tells on the command line: values and variances, alone or by outcomes' names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optpair.cli.exit_codes import USAGE, fail
+from optpair.problem.defaults import LARGEST
+
+
+def numbers(what: str, words: Sequence[str]) -> dict[str, float]:
+    """Numbers by the names of their outcomes, "" where there is none.
+
+    Words are like 0.93 or accuracy=0.93, or a JSON object like the last line of a command.
+    """
+    found: dict[str, float] = {}
+    for word in words:
+        for name, value in _pairs(what, word).items():
+            if name in found:
+                several = f"{what} is given twice"
+                fail(f"{several} for {name}" if name else f"{several}: {word!r} is too many", USAGE)
+            found[name] = value
+    return found
+
+
+def _pairs(what: str, word: str) -> dict[str, float]:
+    if word.lstrip().startswith("{"):
+        try:
+            given = json.loads(word)
+        except ValueError as error:
+            fail(f"{what} {word!r} is not JSON: {error}", USAGE)
+        return {name: _number(what, value) for name, value in given.items() if value is not None}
+    name, sign, value = word.rpartition("=")
+    if sign and not name:
+        fail(f"{what} must be like NAME=VALUE, not {word!r}", USAGE)
+    return {name.strip(): _number(what, value)}
+
+
+def _number(what: str, given: Any) -> float:
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        fail(f"{what} must be a number, not {given!r}", USAGE)
+    if not abs(value) <= LARGEST:
+        fail(f"{what} must be a finite number, not {value}; --failed says that it failed", USAGE)
+    return value
+
+
+def variances(
+    words: Sequence[str] | None, values: Mapping[str, float], failed: bool, message: str | None
+) -> dict[str, float]:
+    """The variances that go with some values; a message goes with none."""
+    if (words and not values) or (message and not failed):
+        fail("--noise-var goes with VALUE, --message with --failed", USAGE)
+    found: dict[str, float] = {}
+    for word in words or ():
+        name, _, given = word.rpartition("=")
+        try:
+            found[name.strip()] = float(given)
+        except ValueError:
+            fail(f"--noise-var must be a number, not {given!r}", USAGE)
+    for variance in found.values():
+        if not 0 <= variance <= LARGEST:
+            fail(f"--noise-var must be a finite variance, not {variance:g}", USAGE)
+    return found

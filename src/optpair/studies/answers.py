@@ -1,0 +1,77 @@
+"""Answers about a study as JSON: the recommended point, or the front of the best compromises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from optpair.problem.problem import VALUE
+from optpair.studies.config import StudyFile
+from optpair.trials.trial import Trial
+
+if TYPE_CHECKING:
+    from optpair.found import Doubted, Predicted, Recommendation
+    from optpair.front import Front
+
+
+def as_json(found: Recommendation | Front, file: StudyFile) -> dict[str, Any]:
+    """What a person or a script is told, with the words for people as `text`."""
+    from optpair.front import Front  # late: commands that only read a study do without it
+
+    answer = _front(found) if isinstance(found, Front) else _point(found, file)
+    return answer | {
+        "doubted": [_doubted(one, file) for one in found.doubted],
+        "left_out": dict(found.left_out),
+        "text": str(found),
+    }
+
+
+def _point(found: Recommendation, file: StudyFile) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "params": dict(found.params),
+        "mean": found.mean,
+        "std": found.std,
+        "interval": list(found.interval),
+    }
+    if not file.named:
+        observed = {"trial": found.observed.id, "value": found.observed.value}
+        return answer | {"best_observed": observed | {"params": dict(found.observed.params)}}
+    return answer | {
+        "outcomes": _predicted(found.outcomes),
+        "chance": found.chance,
+        "best_observed": _observed(found.observed),
+    }
+
+
+def _front(found: Front) -> dict[str, Any]:
+    return {
+        "front": [
+            {
+                "params": dict(point.params),
+                "outcomes": _predicted(point.outcomes),
+                "chance": point.chance,
+            }
+            for point in found.points
+        ],
+        "hypervolume": found.hypervolume,
+        "hypervolume_interval": list(found.hypervolume_interval),
+        "reference": dict(found.reference),
+        "best_observed": [_observed(trial) for trial in found.observed],
+    }
+
+
+def _predicted(outcomes: Mapping[str, Predicted]) -> dict[str, Any]:
+    return {
+        name: {"mean": own.mean, "std": own.std, "interval": list(own.interval)}
+        for name, own in outcomes.items()
+    }
+
+
+def _observed(trial: Trial) -> dict[str, Any]:
+    values = {name: found.value for name, found in trial.outcomes.items()}
+    return {"trial": trial.id, "outcomes": values, "params": dict(trial.params)}
+
+
+def _doubted(one: Doubted, file: StudyFile) -> dict[str, Any]:
+    named = {} if one.outcome == VALUE and not file.named else {"outcome": one.outcome}
+    return {"trial": one.trial.id, **named, "expected": one.expected}

@@ -1,0 +1,228 @@
+"""Results of trials: what an evaluation gave, and how a storage of Optuna's keeps it."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.integrations.optuna.attributes import FAILED, NOISE_VAR, OUTCOMES, OUTPUT, state
+from optpair.integrations.optuna.private import constraint_attribute
+from optpair.problem.defaults import LARGEST
+from optpair.problem.outcomes import Constraint, Objective, Outcome, meant
+from optpair.problem.problem import VALUE
+from optpair.studies.config import StudyFile
+from optpair.studies.outcomes import NOISE_VAR as NOISE
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a trial gave: values, and perhaps the variances of their noise, by the outcomes' names.
+
+    Without any value it failed, and `problem` says what went wrong.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    noise_var: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if not self.values:
+            return f"no value ({self.problem})"
+        if self.values.keys() == {VALUE}:
+            noise = self.noise_var.get(VALUE)
+            return f"{self.values[VALUE]!r}" + (
+                "" if noise is None else f" with noise_var {noise!r}"
+            )
+        noise_var = f" with noise_var {dict(self.noise_var)}" if self.noise_var else ""
+        return ", ".join(f"{name} = {value!r}" for name, value in self.values.items()) + noise_var
+
+
+def brief(values: Mapping[str, float]) -> str:
+    """Values for people: a number, or name = number for each outcome."""
+    if values.keys() == {VALUE}:
+        return f"{values[VALUE]:.5g}"
+    return ", ".join(f"{name} = {value:.5g}" for name, value in values.items())
+
+
+def read(returned: object, file: StudyFile) -> Result:
+    """A result from what a function returned, or a command has printed.
+
+    A number will do where there is one outcome; a dict has some outcomes by name, and perhaps
+    `noise_var`. An outcome that is None was not measured.
+    """
+    try:
+        return _read(returned, file)
+    except ValueError as error:
+        return Result(problem=str(error))
+
+
+def _read(returned: object, file: StudyFile) -> Result:
+    names = list(file.outcomes)
+    if isinstance(returned, Mapping):
+        table = dict(returned)
+    elif len(names) == 1:
+        table = {names[0]: returned}
+    else:
+        raise ValueError(
+            f"the result must have values by name, of {', '.join(map(repr, names))}, and not be "
+            f"{reprlib.repr(returned)}"
+        )
+    noise = table.pop(NOISE, None)
+    if not file.named:  # other facts may stand beside it
+        table = {VALUE: table.get(VALUE)}
+    return checked(table, noise, file)
+
+
+def checked(values: Mapping[Any, Any], noise: object, file: StudyFile) -> Result:
+    """A result from values by name, and variances likewise.
+
+    Raises:
+        ValueError: if a name is none of an outcome, a value is not finite or beyond its bounds, a
+            variance has no value, or there is no value at all.
+    """
+    found = {}
+    for name, given in values.items():
+        _check_name(name, file.outcomes)
+        if given is not None or not file.named:
+            found[name] = _value(name, given, file)
+    if not found:
+        raise ValueError(f"the result has no value of {', '.join(map(repr, file.outcomes))}")
+    return Result(found, _variances(noise, found, file))
+
+
+def _check_name(name: object, outcomes: Mapping[str, Outcome]) -> None:
+    if name not in outcomes:
+        known = ", ".join(map(repr, outcomes))
+        raise ValueError(
+            f"there is no outcome {reprlib.repr(name)}: [outcomes] has {known}"
+            f"{meant(name, outcomes)}"
+        )
+
+
+def _value(name: str, given: object, file: StudyFile) -> float:
+    number, label = as_number(given), name if file.named else "the value"
+    if number is None or not abs(number) <= LARGEST:
+        raise ValueError(f"{label} must be a finite number, not {reprlib.repr(given)}")
+    outcome = file.outcomes[name]
+    low, high = outcome.reach
+    if not low <= outcome.sign * number <= high:
+        ends = (low, high) if outcome.sign > 0 else (-high, -low)
+        raise ValueError(
+            f"{label} must be within its bounds, {ends[0]:g} to {ends[1]:g}, not {number:g}"
+        )
+    return number
+
+
+def _variances(noise: object, found: Mapping[str, float], file: StudyFile) -> dict[str, float]:
+    if noise is None:
+        return {}
+    if not isinstance(noise, Mapping):
+        if len(file.outcomes) > 1:
+            raise ValueError(
+                f"noise_var must have variances by the outcomes' names, not {reprlib.repr(noise)}"
+            )
+        noise = {next(iter(file.outcomes)): noise}
+    known = {}
+    for name, given in noise.items():
+        _check_name(name, file.outcomes)
+        variance = as_number(given)
+        if variance is None or not 0 <= variance < math.inf:
+            given = reprlib.repr(given)
+            raise ValueError(f"noise_var must be a finite variance ≥ 0, not {given}")
+        if name not in found:
+            raise ValueError(f"noise_var has {name!r}, which has no value")
+        known[name] = variance
+    return known
+
+
+def as_number(value: object) -> float | None:
+    """The float of what is a number; None of anything else."""
+    if value is None or isinstance(value, bool | str | bytes):
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+class Kept(NamedTuple):
+    """What a storage keeps of a result: the state, Optuna's values, and attributes."""
+
+    state: TrialState
+    values: list[float] | None
+    user: dict[str, Any]
+    system: dict[str, Any]
+
+
+def kept(result: Result, file: StudyFile) -> Kept:
+    """What a storage keeps of a result.
+
+    A trial that lacks an objective has no values to Optuna; all that was measured is an attribute.
+    """
+    user: dict[str, Any] = {OUTPUT: result.problem} if result.problem else {}
+    if not result.values:
+        return Kept(TrialState.FAIL, None, user, {FAILED: True})
+    if not file.named:
+        user |= {NOISE_VAR: result.noise_var[VALUE]} if result.noise_var else {}
+        return Kept(TrialState.COMPLETE, list(result.values.values()), user, {})
+    user |= {OUTCOMES: dict(result.values)}
+    user |= {NOISE_VAR: dict(result.noise_var)} if result.noise_var else {}
+    excess = {
+        constraint_attribute(name): _excess(outcome, result.values[name])
+        for name, outcome in file.constraints.items()
+        if name in result.values
+    }
+    if not all(name in result.values for name in file.objectives):
+        return Kept(TrialState.PRUNED, None, user, excess)
+    values = [result.values[name] for name in file.objectives]
+    return Kept(TrialState.COMPLETE, values, user, excess)
+
+
+def _excess(outcome: Constraint, value: float) -> float:
+    """How far a value is beyond its limits; at most 0 where it meets them, as Optuna has it."""
+    ends = [outcome.low is not None and outcome.low - value]
+    ends += [outcome.high is not None and value - outcome.high]
+    return max(end for end in ends if end is not False)
+
+
+def values_of(trial: FrozenTrial, file: StudyFile) -> dict[str, float]:
+    """The values of a trial by the outcomes' names; none where it was not told."""
+    if state(trial) != "told":
+        return {}
+    if not file.named:
+        return {VALUE: trial.values[0]}
+    told = trial.user_attrs.get(OUTCOMES, {})
+    return {name: told[name] for name in file.outcomes if name in told}
+
+
+def best(trials: list[FrozenTrial], file: StudyFile) -> list[FrozenTrial]:
+    """The best of some trials by their values: of several objectives, those on the front.
+
+    Only those count that have a value of every objective, and meet every constraint.
+    """
+    values = {trial.number: values_of(trial, file) for trial in trials}
+    signs = {name: o.sign for name, o in file.objectives.items()}
+    able = [trial for trial in trials if _meets(values[trial.number], file)]
+    if not able:
+        return []
+    rows = [[sign * values[trial.number][name] for name, sign in signs.items()] for trial in able]
+    if len(signs) == 1:
+        return [able[max(range(len(able)), key=lambda i: rows[i][0])]]
+    import numpy as np
+
+    from optpair.engine.worth import non_dominated  # late: few studies have several objectives
+
+    front = non_dominated(np.array(rows))
+    return [trial for trial, on in zip(able, front, strict=True) if on]
+
+
+def _meets(values: Mapping[str, float], file: StudyFile) -> bool:
+    return all(
+        name in values and (isinstance(outcome, Objective) or outcome.met(values[name]))
+        for name, outcome in file.outcomes.items()
+    )
