@@ -93,7 +93,8 @@ class AdditiveCovariance(SumCovariance):
 
     def _term(self, columns: np.ndarray, stretch: float, variance: np.ndarray) -> Term:
         scale = self.scale[:, columns] / stretch
-        return Term(columns, stretch, RadialCovariance(Matern52(), scale, variance, {}))
+        units = np.full((1, len(columns)), stretch)
+        return Term(columns, units, RadialCovariance(Matern52(), scale, variance, {}))
 
     def single(self) -> AdditiveCovariance:
         """In single precision, with unit output scale."""

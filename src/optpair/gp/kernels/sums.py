@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpair.gp.kernels.base import Along, Columns, Frequencies, Others, Points
+from optpair.gp.kernels.base import (
+    Along,
+    Columns,
+    Frequencies,
+    Others,
+    Points,
+    even_amplitudes,
+)
 from optpair.gp.kernels.radial import RadialBetween, RadialCovariance, RadialJets, RadialTarget
 from optpair.shapes import Bool, Float, Int, Num
 
@@ -18,7 +25,7 @@ class Term:
     """A radial kernel of some of the columns: one summand."""
 
     columns: Int[np.ndarray, " C"]
-    stretch: float  # the unit of derivatives, ℓ, in length scales of the term
+    stretch: Float[np.ndarray, "sets C"]  # the unit of derivatives, ℓ, in the term's length scales
     covariance: RadialCovariance
 
 
@@ -27,7 +34,7 @@ class Places(NamedTuple):
 
     rows: Int[np.ndarray, " J"]
     within: Columns  # of the term's columns, those in which derivatives are taken
-    units: Float[np.ndarray, " J"]
+    units: Float[np.ndarray, "sets J"]
 
 
 class SumCovariance(ABC):
@@ -70,8 +77,11 @@ class SumCovariance(ABC):
         own = {int(column): i for i, column in enumerate(term.columns)}
         found = [(i, own[column]) for i, column in enumerate(wanted) if column in own]
         rows = [0, *(1 + o * len(wanted) + i for o in range(order) for i, _ in found)]
-        units = [1.0, *(term.stretch ** (o + 1) for o in range(order) for _ in found)]
-        return Places(np.array(rows), tuple(i for _, i in found), np.array(units))
+        within = tuple(i for _, i in found)
+        own_units = term.stretch[:, list(within)]
+        powers = [own_units ** (o + 1) for o in range(order)]
+        units = np.concatenate([np.ones((len(own_units), 1)), *powers], -1)
+        return Places(np.array(rows), within, units)
 
     def jet_variance(self, order: int, along: Along = None) -> Float[np.ndarray, "M J J"]:
         """Prior covariance of (f, g, h) at one point: the sum over terms of (D4)."""
@@ -80,7 +90,7 @@ class SumCovariance(ABC):
         for term in self.terms:
             rows, within, units = self.places(term, order, along)
             own = term.covariance.jet_variance(order, within)
-            V[:, rows[:, None], rows] += own * (units[:, None] * units)
+            V[:, rows[:, None], rows] += own * (units[:, :, None] * units[:, None])
         return V
 
     def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
@@ -88,7 +98,7 @@ class SumCovariance(ABC):
 
         Terms have as many as their shares say, and one level in each of so many equal parts.
         """
-        owner = self._owners(draws.coin)
+        owner = self._owners(draws)
         omega = np.zeros(draws.direction.shape)
         for i, term in enumerate(self.terms):
             own = draws.direction[..., term.columns]
@@ -99,12 +109,17 @@ class SumCovariance(ABC):
             omega[..., term.columns] += np.where((owner == i)[..., None], found, 0.0)
         return omega
 
-    def _owners(self, coin: Float[np.ndarray, "M F"]) -> Int[np.ndarray, "M F"]:
+    def amplitudes(self, draws: Frequencies) -> Float[np.ndarray, "M F"]:
+        """The same for all frequencies, √(a/F)."""
+        return even_amplitudes(self.outputscale, draws)
+
+    def _owners(self, draws: Frequencies) -> Int[np.ndarray, "M F"]:
         """The term of each frequency, by systematic sampling.
 
         The order of coins is a permutation, and the fraction of their sum is uniform and does not
         depend on the order: one shift for all.
         """
+        coin = draws.coin
         place = np.argsort(np.argsort(coin, -1), -1)
         even = (place + coin.sum(-1, keepdims=True) % 1) / coin.shape[-1]
         variances = np.stack([term.covariance.outputscale for term in self.terms], -1)
@@ -197,7 +212,7 @@ class SumJets:
         J = 1 + order * (star.shape[2] if along is None else len(along))
         rows = np.zeros((*star.shape[:2], J, X.shape[-2]))
         for place, part in zip(places, parts, strict=True):
-            rows[:, :, place.rows] += part.rows * place.units[:, None]
+            rows[:, :, place.rows] += part.rows * place.units[:, None, :, None]
         return cls(covariance, places, parts, rows)
 
     def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
@@ -206,6 +221,6 @@ class SumJets:
         moved = np.zeros((M, q, self.covariance.scale.shape[1]))
         found = zip(self.covariance.terms, self.places, self.parts, strict=True)
         for term, place, part in found:
-            own = by_rows[:, :, place.rows] * place.units[:, None]
+            own = by_rows[:, :, place.rows] * place.units[:, None, :, None]
             moved[..., term.columns] += part.pull(own)
         return moved
