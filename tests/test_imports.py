@@ -62,17 +62,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "problem",
         "stop",
     ),
-    "trials": (
-        "estimate",
-        "transform",
-        "numbers",
-        "trial",
-        "data",
-        "notes",
-        "history",
-        "cells",
-        "table",
-    ),
+    "trials": ("estimate", "transform", "trial", "data", "notes", "history", "cells", "table"),
     "engine": (
         "settings",
         "budget",
@@ -104,8 +94,6 @@ COMBINED = {
     "cmes": {"joint"},
     "ehvi": {"cei"},
     "ids": {"jes", "mean"},
-    "looks": {"jes"},
-    "mfkg": {"kg", "looks"},
     "jes": {"joint"},
     "opes": {"jes"},
 }

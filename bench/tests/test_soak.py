@@ -12,10 +12,12 @@ from typing import Any
 import optuna
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
+from optpair.integrations.optuna.attributes import OUTCOMES
 from optpair_bench.soak import apart, check
 from optpair_bench.soak import value as branin
+from optpair_bench.soak import values as outcomes
 
 
 def soak(*options: str) -> dict[str, Any]:
@@ -49,6 +51,18 @@ def test_killed_workers_lose_at_most_what_they_were_running(storage: str) -> Non
     assert found["told"] == found["wanted"]
     assert found["counts"]["stale"] > 0
     assert set(found["counts"]) <= {"told", "stale", "cancelled"}  # nothing is left running
+
+
+def test_killed_workers_lose_nothing_of_several_outcomes(postgres: str) -> None:
+    """A constraint and two objectives, of which one is not always measured; four workers."""
+    found = soak("--storage", postgres, "--several", "--kills", "8", "--evaluations", "12")
+    assert found["kills"] == 12  # the four that were left after the last one, too
+    assert found["said"] > 12
+    assert found["lost"] == found["wrong"] == found["half_written"] == []
+    assert found["duplicated"] == 0
+    assert found["told"] == found["wanted"]
+    assert 0 < found["partly"] < found["told"]
+    assert set(found["counts"]) <= {"told", "stale", "cancelled"}
 
 
 def test_eight_workers_share_a_server(postgres: str) -> None:
@@ -94,6 +108,41 @@ def test_every_fault_would_be_found(tmp_path: Path) -> None:
     assert faults["wrong"] == [2]
     assert faults["half_written"] == [3]
     assert faults["duplicated"] == 2
+
+
+def test_faults_of_several_outcomes_would_be_found(tmp_path: Path) -> None:
+    here, there, far = {"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}, {"x": 9.0, "y": 4.0}
+    found = [
+        joint(0, here, outcomes(here)),
+        joint(1, there, outcomes(there) | {"load": 0.0}),  # not its value
+        joint(2, there, outcomes(there), values=[1.0, 2.0]),  # another to Optuna
+        joint(3, far, outcomes(far)),  # an objective was not measured
+    ]
+    log = tmp_path / "told.txt"
+    log.write_text("".join(f"{i} {json.dumps(outcomes(t.params))}\n" for i, t in enumerate(found)))
+    faults = check(found, log)
+    assert (faults["told"], faults["partly"]) == (4, 1)
+    assert faults["wrong"] == [1]
+    assert faults["half_written"] == [2]
+    assert faults["lost"] == [1, 2]
+
+
+def joint(
+    number: int,
+    params: dict[str, float],
+    found: dict[str, float],
+    values: list[float] | None = None,
+) -> FrozenTrial:
+    whole = "reach" in found
+    trial = optuna.create_trial(
+        params=params,
+        distributions=PLANE,
+        state=TrialState.COMPLETE if whole else TrialState.PRUNED,
+        values=(values or [found["branin"], found["reach"]]) if whole else None,
+        user_attrs={OUTCOMES: found},
+    )
+    trial.number = number
+    return trial
 
 
 def test_distances_are_to_what_could_be_seen(tmp_path: Path) -> None:

@@ -95,3 +95,12 @@ def test_the_benchmarks_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     assert code == 2
     assert output == "Error: bench is not installed; in a clone: pip install ./bench\n"
     assert run("--help")[0] == 0
+
+
+def test_help_is_for_people() -> None:
+    """No types of programs, and no braces around what has to be given."""
+    own = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert {"run", "tell", "watch", "stop"} <= set(own)
+    for name in own:
+        text = run(name, "--help")[1]
+        assert not re.search(r"[<>{}](?!=)", text.replace("<=x", "")), text

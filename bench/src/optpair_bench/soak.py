@@ -191,6 +191,7 @@ def check(found: list[FrozenTrial], log: Path) -> dict[str, Any]:
     return {
         "counts": dict(lifecycle.count(found)),
         "told": len(told),
+        "partly": sum(t.values is None for t in told.values()),
         "said": len(said),
         "lost": [n for n, v in said if n not in late and (n not in told or _stored(told[n]) != v)],
         "late": late,

@@ -22,6 +22,7 @@ from optpair.cli.common import show as _show
 from optpair.cli.common import study_of as _study
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.cli.exit_codes import fail as _fail
+from optpair.cli.words import PlainCommand
 from optpair.stderr import keep_usable
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ app = typer.Typer(
 )
 
 
+NEGATIVE = {"ignore_unknown_options": True}
+"""What lets VALUE be -0.5."""
+
 NoiseVar = Annotated[
     list[str] | None,
     typer.Option(
@@ -73,7 +77,7 @@ NoiseVar = Annotated[
     ),
 ]
 Failed = Annotated[bool, typer.Option("--failed", help="It gave no value.")]
-Message = Annotated[str | None, typer.Option(help="Why it failed.")]
+Message = Annotated[str | None, typer.Option(help="Why it failed.", metavar="TEXT")]
 
 
 def _version(show: bool) -> None:
@@ -94,7 +98,7 @@ def main(
     keep_usable()
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def demo() -> None:
     """Tune a real, noisy model."""
     try:
@@ -105,10 +109,12 @@ def demo() -> None:
         _fail(f"the demo needs {error.name}: pip install 'optpair[demo]'")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def run(
     file: File,
-    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes on this machine.", metavar="N")
+    ] = 1,
     seconds: Annotated[
         float | None, typer.Option(help="Start no trial after so many seconds.", metavar="SECONDS")
     ] = None,
@@ -182,12 +188,14 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
         _fail("the workers ended before all evaluations were made; run this again")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def ask(
     file: File,
     n: Annotated[
         int | None,
-        typer.Option("--n", min=1, max=1000, help="A plate: so many that are good together."),
+        typer.Option(
+            "--n", min=1, max=1000, help="A plate: so many that are good together.", metavar="N"
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -200,13 +208,13 @@ def ask(
         _show(found[0] if n is None else found, json, text)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})  # VALUE may be -0.5
+@app.command(cls=PlainCommand, context_settings=NEGATIVE)
 def tell(
     file: File,
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TRIAL] [VALUE]...",
+            metavar="TRIAL VALUE",
             help="The trial's number, as `ask` gave it, and the value; with --params the value. Of "
             "several outcomes, NAME=VALUE for each that was measured.",
         ),
@@ -249,14 +257,14 @@ def tell(
         _show(found, json, f"trial {found['trial']}: {found['state']}")
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(cls=PlainCommand, context_settings=NEGATIVE)
 def revise(
     file: File,
     trial: Annotated[int, typer.Argument(help="Its number.", min=0, metavar="TRIAL")],
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[VALUE]...",
+            metavar="VALUE",
             help="What it really gave; of several outcomes, NAME=VALUE for each.",
         ),
     ] = None,
@@ -292,7 +300,7 @@ def _whole(name: str, words: list[str]) -> int:
     return int(words.pop(0))
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def recommend(file: File, json: Json = False) -> None:
     """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet.
 
@@ -307,13 +315,15 @@ def recommend(file: File, json: Json = False) -> None:
         _show(found, json, text)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def report(
     target: watching.Target,
     study: watching.Name = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where the page goes; beside the study file or the run by default."),
+        typer.Option(
+            help="Where the page goes; beside the study file or the run by default.", metavar="PATH"
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -331,7 +341,7 @@ def report(
     _show(found, json, f"{found['path']}\n{found['verdict']}")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def status(file: File, json: Json = False) -> None:
     """Show how many trials ended, how, why the last of them failed, and which are out."""
     with _study(file) as study:
@@ -341,10 +351,12 @@ def status(file: File, json: Json = False) -> None:
         _show(found, json, _status(found))
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def export(
     file: File,
-    out: Annotated[Path | None, typer.Option(help="Write here instead of showing.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write here instead of showing.", metavar="PATH")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show every trial as CSV, or as JSON."""
@@ -417,7 +429,7 @@ def _listed(params: dict[str, Any]) -> str:
 
 
 for command in (watching.watch, watching.pause, watching.resume, watching.stop):
-    app.command()(command)
+    app.command(cls=PlainCommand)(command)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ Name = Annotated[
 
 
 def watch(
-    targets: Annotated[list[str], typer.Argument(help=TARGETS, metavar="TARGET...")],
+    targets: Annotated[list[str], typer.Argument(help=TARGETS, metavar="TARGET")],
     study: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,11 +34,16 @@ def watch(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to serve at. Others than loopback need the token.")
+        str,
+        typer.Option(
+            help="The address to serve at. Others than loopback need the token.", metavar="ADDRESS"
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="The port; 8765 by default, or else a free one."),
+        typer.Option(
+            min=0, max=65535, help="The port; 8765 by default, or else a free one.", metavar="PORT"
+        ),
     ] = None,
 ) -> None:
     """Serve a live page on searches while they go on, until Ctrl-C.

@@ -20,8 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from optpair.acquisition.cost import Cost
-from optpair.acquisition.weights import Success, Weight
+from optpair.acquisition.weights import Success
 from optpair.gp import mixture
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
@@ -136,8 +135,6 @@ class Model:
 
     outcomes: tuple[OutcomeModel, ...]
     success: Success | None
-    cost: Cost | None
-    """What queries cost, where that differs."""
     worst: float
     """The lowest standardised value of the first objective: what a failure is worth, at most."""
     wanted: Wanted = field(default_factory=Wanted.single)
@@ -151,11 +148,6 @@ class Model:
         """The model of the only objective."""
         (only,) = self.wanted.objectives
         return self.outcomes[only]
-
-    @property
-    def weights(self) -> tuple[Weight, ...]:
-        """What else than its information makes a query wanted."""
-        return tuple(w for w in (self.success, self.cost) if w is not None)
 
     @property
     def posteriors(self) -> tuple[Posterior, ...]:

@@ -175,10 +175,8 @@ class Draws(NamedTuple):
 
 def draw(draws: Draws, posterior: Posterior) -> Paths:
     """The paths that these random numbers stand for."""
-    covariance = posterior.covariance
-    omega = covariance.frequencies(draws.frequencies)
-    size = covariance.amplitudes(draws.frequencies)[:, None]
-    return conditioned(posterior, omega, size * draws.cosine, size * draws.sine, draws.white)
+    omega = posterior.covariance.frequencies(draws.frequencies)
+    return conditioned(posterior, omega, draws.cosine, draws.sine, draws.white)
 
 
 def conditioned(
@@ -188,8 +186,10 @@ def conditioned(
     sine: Float[np.ndarray, "M P F"],
     white: Float[np.ndarray, "n M P"],
 ) -> Paths:
-    """The paths with these frequencies and weights, and these standard normal noises."""
+    """The paths with these frequencies, and these standard normal numbers, given the data."""
     covariance = posterior.covariance
+    size = np.sqrt(covariance.outputscale / omega.shape[1])[:, None, None]
+    cosine, sine = size * cosine, size * sine
     noise = np.sqrt(posterior.noise_var)[:, None] * np.moveaxis(white, 0, 2)
     prior = np.concatenate(
         [

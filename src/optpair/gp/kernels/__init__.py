@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from optpair.gp.kernels.additive import Additive
 from optpair.gp.kernels.base import Columns, Covariance, Frequencies, Kernel
-from optpair.gp.kernels.curves import Curves
 from optpair.gp.kernels.radial import RBF, Matern52, Mixed, Radial
 
 KERNELS: dict[str, Kernel] = {
@@ -18,7 +17,6 @@ __all__ = [
     "Additive",
     "Columns",
     "Covariance",
-    "Curves",
     "Frequencies",
     "Kernel",
     "Matern52",
