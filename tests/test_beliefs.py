@@ -62,28 +62,54 @@ def test_beliefs_of_a_wrong_type_are_refused() -> None:
         Optimizer(SPACE, outcomes={"a": Objective(guess=(0, 1)), "b": "minimize"})
 
 
-def test_the_density_is_a_mixture_that_integrates_to_one() -> None:
-    """(B1), up to the constant w; the tails of a guess 5 w from the ends hold 6e-7."""
-    only = beliefs(Space({"x": Float(0, 1, guess=0.5, sure=0.8)}))
+@pytest.mark.parametrize("guess", [0.5, 0.03])
+def test_the_density_is_a_mixture_that_integrates_to_one(guess: float) -> None:
+    """(B1) of one parameter, also where the guess is near an end."""
+    only = beliefs(Space({"x": Float(0, 1, guess=guess, sure=0.8)}))
     u = (np.arange(4000) + 0.5) / 4000
-    density = np.exp(only.log_density(u[:, None])) / WIDTH
-    assert np.mean(density) == pytest.approx(1, abs=1e-6)
-    assert density[0] == pytest.approx(0.2, rel=1e-3)
-    peak = 0.2 + 0.8 / (WIDTH * np.sqrt(2 * np.pi))
-    assert density.max() == pytest.approx(peak, rel=1e-4)
+    density = np.exp(only.log_density(u[:, None]))
+    assert np.mean(density) == pytest.approx(1, abs=1e-5)
+    assert density[-1] == pytest.approx(0.2, rel=1e-3)
+    inside = 1.0 if guess == 0.5 else 0.6179114  # Φ(0.3): the rest is cut off
+    peak = 0.2 + 0.8 / (WIDTH * inside * np.sqrt(2 * np.pi))
+    assert density.max() == pytest.approx(peak, rel=1e-3)
 
 
-def test_parameters_are_believed_independently() -> None:
+def test_guesses_hold_or_fail_together() -> None:
+    """(B1) by hand; marginally each guess keeps its own chance, here by draws over the cube."""
     b = beliefs()
     at = {"lr": 1e-2, "width": 3, "act": "tanh", "free": 0.1}
     X = np.array([SPACE.encode(at), SPACE.encode(at | {"free": 0.9})])
-    one, other = b.log_density(X)
+    one, other = np.exp(b.log_density(X))
     assert one == other
+    normal = 1 / (WIDTH * np.sqrt(2 * np.pi))
+    wide = normal / 0.9937903  # width = 3 of 9 is 2.5 standard deviations from its end
+    (lr, width, act) = (0.8, 0.7, 0.6)
+    rest = (1 - width / lr) + width / lr * wide
+    whole = normal * rest * ((1 - act / lr) + act / lr * 3)
+    assert one == pytest.approx(0.2 + 0.8 * whole, rel=1e-4)
     away = SPACE.encode(at | {"act": "gelu"})[None]
-    ratio = np.exp(one - b.log_density(away)[0])
-    assert ratio == pytest.approx((0.4 / 3 + 0.6) / (0.4 / 3))
+    assert np.exp(b.log_density(away)[0]) == pytest.approx(
+        0.2 + 0.8 * normal * rest * (1 - act / lr), rel=1e-4
+    )
+    surest = SPACE.encode(at | {"lr": 1e-4})[None]  # the others agree, which counts for nothing
+    assert np.exp(b.log_density(surest)[0]) == pytest.approx(0.2, rel=0.01)
     assert [g.near(X).all() for g in b.guesses] == [True, True, True]
     assert [bool(g.near(away)[0]) for g in b.guesses] == [True, True, False]
+
+
+def test_six_wrong_guesses_leave_optima_alike() -> None:
+    """Of 96 optima all over six dimensions, hardly any is near a point: the others weigh alike."""
+    space = Space({f"x{i}": Float(0, 1, guess=0.15) for i in range(6)})
+    b, rng = beliefs(space), np.random.default_rng(0)
+    stars = rng.uniform(0.3, 1, (12, 8, 6))
+    stars[..., 0] = 0.15  # one coordinate agrees
+    optima = Optima.pairs(stars, np.zeros((12, 8)))
+    weighed = optima.believed(b.log_density(stars.reshape(-1, 6)).reshape(12, 8))
+    assert np.ptp(weighed.weights) < 0.05 * weighed.weights.mean()
+    stars[0, :3] = 0.15
+    weighed = optima.believed(b.log_density(stars.reshape(-1, 6)).reshape(12, 8))
+    assert weighed.weights[0, :3].min() > 3 * weighed.weights[1:].max()
 
 
 def test_the_best_value_is_believed_in_its_own_units() -> None:
@@ -103,8 +129,9 @@ def test_draws_follow_the_belief() -> None:
     X[:, 0] = rng.uniform(size=800)
     X[:, 2] = np.sqrt(0.5)
     X = b.drawn(rng, X)
-    share = np.mean(X[:, 3] > 0)  # tanh
-    assert abs(share - 0.6) < 5 * np.sqrt(0.24 / 800)
+    tanh = X[:, 3] > 0
+    assert abs(np.mean(tanh) - 0.6) < 5 * np.sqrt(0.24 / 800)
+    assert np.mean(np.abs(X[tanh, 0] - 0.5) < 3 * WIDTH) > 0.99  # together
     close = np.mean(np.abs(X[:, 0] - 0.5) < 2 * WIDTH)
     expected = 0.8 * 0.9545 + 0.2 * 0.4
     assert abs(close - expected) < 5 * np.sqrt(expected * (1 - expected) / 800)
@@ -134,10 +161,9 @@ def test_the_weight_of_a_query_fades_and_has_slopes() -> None:
     np.testing.assert_allclose(early.log_weight(X), b.log_density(X))
     np.testing.assert_allclose(late.log_weight(X), b.log_density(X) / 4)
     slopes = early.log_slopes(X)[1]
-    z, pi = (X[:, 0] - 0.5) / WIDTH, np.sqrt(2 * np.pi)
-    bell = 0.8 * np.exp(-0.5 * z**2) / pi
-    exact = -bell * z / WIDTH / (0.2 * WIDTH + bell)
-    np.testing.assert_allclose(slopes[:, 0], exact, rtol=1e-6)
+    z, pi = (X[:, 0] - 0.5) / WIDTH, np.exp(b.log_density(X))
+    exact = -(pi - 0.2) / pi * z / WIDTH  # the whole of what is believed has the factor of lr
+    np.testing.assert_allclose(slopes[:, 0], exact, rtol=1e-5, atol=1e-9)
     np.testing.assert_array_equal(slopes[:, 5], 0)
 
 

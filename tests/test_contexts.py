@@ -211,7 +211,7 @@ def test_a_wrong_context_is_refused_and_changes_nothing(given, error, said):
 def test_what_cannot_be_a_context():
     with pytest.raises(ValueError, match="nothing to tune"):
         Space({"site": Context(["A", "B"])})
-    with pytest.raises(ValueError, match="Context and not chosen"):
+    with pytest.raises(ValueError, match="Context and not tuned"):
         Space({"x": Float(0, 1), "heat": Context(0, 1)}, where=["x <= heat"])
     with pytest.raises(ValueError, match="has no Context"):
         Optimizer(Space({"x": Float(0, 1)})).ask(context={"site": "A"})

@@ -62,7 +62,17 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "problem",
         "stop",
     ),
-    "trials": ("estimate", "transform", "trial", "data", "notes", "history", "cells", "table"),
+    "trials": (
+        "estimate",
+        "transform",
+        "numbers",
+        "trial",
+        "data",
+        "notes",
+        "history",
+        "cells",
+        "table",
+    ),
     "engine": (
         "settings",
         "budget",
@@ -94,6 +104,8 @@ COMBINED = {
     "cmes": {"joint"},
     "ehvi": {"cei"},
     "ids": {"jes", "mean"},
+    "looks": {"jes"},
+    "mfkg": {"kg", "looks"},
     "jes": {"joint"},
     "opes": {"jes"},
 }

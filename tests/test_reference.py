@@ -46,7 +46,15 @@ HERE = Path(__file__).parent / "reference"
 KERNELS, SPACES, SETS = ("rbf", "matern52", "mixed"), ("continuous", "mixed"), (1, 3)
 GROUPS = list(product(KERNELS, SETS, SPACES))
 CASES = list(product(KERNELS, SETS, ("plain", "pending"), SPACES))
-LATER = {"mes-noisy", "opes", "fitbo", "ids", "aegis"}  # which the first edition did not have
+LATER = {
+    "mes-noisy",
+    "opes",
+    "fitbo",
+    "ids",
+    "aegis",
+    "mf-mes",
+    "mf-kg",
+}  # which the first edition did not have
 DATUM = 5  # the query point that is one
 Book = Mapping[str, np.ndarray]
 
@@ -129,7 +137,8 @@ def paths_of(kernel: str, sets: int, space: str) -> Paths:
     stretch = np.where(draws["coin"] < share[:, None], np.sqrt(5 / draws["chi2"]), 1.0)
     omega = draws["normal"] * stretch[..., None] / posterior.covariance.scale[:, None]
     white = draws["white"][: len(posterior.X)]
-    return conditioned(posterior, omega, draws["cosine"], draws["sine"], white)
+    size = np.sqrt(posterior.outputscale / omega.shape[1])[:, None, None]
+    return conditioned(posterior, omega, size * draws["cosine"], size * draws["sine"], white)
 
 
 @cache

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optpair.gp import Hyperparameters
     from optpair.optimizer import Optimizer
     from optpair.problem.outcomes import Constraint, Objective
-    from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Space
+    from optpair.problem.space import Categorical, Context, Fidelity, Float, Int, Ordinal, Space
     from optpair.problem.stop import Stop
     from optpair.search import Result, maximize, minimize
     from optpair.threads import limit_threads
@@ -29,6 +29,7 @@ __all__ = [
     "Categorical",
     "Constraint",
     "Context",
+    "Fidelity",
     "Float",
     "Front",
     "FrontBelief",
@@ -59,6 +60,7 @@ _HOMES = {
     "Categorical": "problem.space",
     "Constraint": "problem.outcomes",
     "Context": "problem.space",
+    "Fidelity": "problem.space",
     "Float": "problem.space",
     "Front": "front",
     "FrontBelief": "front",

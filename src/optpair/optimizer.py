@@ -6,7 +6,16 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    SupportsFloat,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import numpy as np
 
@@ -149,6 +158,11 @@ class Optimizer(Tables):
         return tuple(self._history)
 
     @property
+    def spent(self) -> float:
+        """What all trials have cost: as was told or, where not, in looks at the target."""
+        return self._history.spent()
+
+    @property
     def info(self) -> Info:
         """How the last suggestion was made: kind, mixing of chains, jitter, seconds per stage."""
         return self._session.info
@@ -237,8 +251,13 @@ class Optimizer(Tables):
         params: Mapping[str, Any] | None = None,
         notes: Mapping[str, object] | None = None,
         reason: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        cost: SupportsFloat | None = None,
     ) -> None:
         """Report what a trial gave: a finite value, values by name, or `failed=True`.
+
+        With `at`, one look at it of several: a trial may be told again and again at rising
+        fidelities, and is told as it was seen last.
 
         Args:
             trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial
@@ -254,11 +273,16 @@ class Optimizer(Tables):
                 space: the model learns from them, but they are never suggested or recommended.
             notes: text or numbers to be kept with the trial, by name.
             reason: why it failed.
+            at: the value of each `Fidelity` at this look, like `{"epochs": 9}`, where that is not
+                what was asked for.
+            cost: what it cost, in any unit but always the same, above 0; of a look, beyond the one
+                before it. Where costs differ, suggestions are what teaches most per cost.
 
         Raises:
             ValueError: if the value, the trial or the point is not legal; nothing is changed then.
         """
         told: dict[str, Any] = {"params": params, "notes": notes, "reason": reason}
+        told |= {"at": at, "cost": cost}
         self._history.tell(trial, value, noise_var=noise_var, failed=failed, **told)
 
     @_locked
@@ -272,12 +296,16 @@ class Optimizer(Tables):
         params: Mapping[str, Any] | None = None,
         notes: Mapping[str, object] | None = None,
         reason: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        cost: SupportsFloat | None = None,
     ) -> None:
         """Correct what was told of a trial: as `tell`, in place of what was told before.
 
-        What was really run stays as it was unless `params` says otherwise; notes are added.
+        What was really run stays as it was unless `params` says otherwise, and so does its cost;
+        notes are added. Of several looks the last is meant, unless `at` names another.
         """
         told: dict[str, Any] = {"params": params, "notes": notes, "reason": reason}
+        told |= {"at": at, "cost": cost}
         before, memory = self._history.known(trial), self._session.memory
         try:
             after = self._history.revise(trial, value, noise_var=noise_var, failed=failed, **told)
@@ -332,7 +360,8 @@ class Optimizer(Tables):
             answer = answers.recommend()
             return Recommendation.of(answer, answers, problem, decode, told)
         row, answer = answers.tried()
-        return Recommendation.of(answer, answers, problem, lambda x: told[row].actual, told)
+        found = {**told[row].actual, **self.space.targets}
+        return Recommendation.of(answer, answers, problem, lambda x: found, told)
 
     @_locked
     def belief(self, *, context: Mapping[str, Any] | None = None) -> Any:
@@ -376,6 +405,7 @@ class Optimizer(Tables):
 
         Args:
             params: a dict per point, with every parameter, and with its context where there is one.
+                A `Fidelity` that is left out is the target.
 
         Returns:
             A `Prediction`, or a dict of them by the outcomes' names where there are several.
@@ -385,7 +415,8 @@ class Optimizer(Tables):
                 "params must be a list of dicts, one per point (of a pandas table: "
                 f"table.to_dict('records')), not {params!r}"
             )
-        rows = [self.space.encode(point) for point in params]
+        targets = self.space.targets
+        rows = [self.space.encode({**targets, **point} if targets else point) for point in params]
         X = np.array(rows, float).reshape(len(rows), self.space.layout.dimensions)
         estimates = self._answers({}).predict_all(X)
         pairs = zip(self.problem.outcomes.items(), estimates, strict=True)
@@ -594,4 +625,5 @@ def _wish(problem: Problem) -> str:
 
 def _values(trial: Trial) -> dict[str, tuple[float, ...]]:
     """Every value that was measured in a trial."""
-    return {name: found.values for name, found in trial.outcomes.items()}
+    looks = enumerate(trial.seen)
+    return {f"{i} {name}": m.values for i, look in looks for name, m in look.outcomes.items()}

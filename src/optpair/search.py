@@ -25,7 +25,7 @@ from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop, check_stop
 from optpair.stderr import Outlet, is_terminal
-from optpair.trials.history import as_number
+from optpair.trials.numbers import as_number
 from optpair.trials.trial import Trial
 
 Objective = Callable[[dict[str, Any]], Any]
@@ -33,6 +33,7 @@ Callback = Callable[[Optimizer, Trial], None]
 Catch = type[Exception] | tuple[type[Exception], ...]
 
 LONGEST = 2000  # characters of a reason that are kept
+SHORTEST = 1e-9  # seconds, which a clock may take for none
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,61 @@ class Result:
         return f"Result(fun={fun}, x={dict(self.x)}, nfev={self.nfev})"
 
 
+class Budget:
+    """What all evaluations together may cost, and how the cost of one is known."""
+
+    def __init__(self, cost: object, seconds: object, price: Any) -> None:
+        if cost is not None and seconds is not None:
+            raise ValueError(
+                "budget_cost and budget_seconds cannot be given together: costs have one unit"
+            )
+        if price is not None and seconds is not None:
+            raise ValueError(
+                "cost and budget_seconds cannot be given together: seconds are measured; give "
+                "budget_cost"
+            )
+        if price is not None and not callable(price):
+            raise TypeError(
+                "cost must be a function from a dict of parameters to what a trial costs, not "
+                f"{price!r:.80}"
+            )
+        self.timed, self.price = seconds is not None, price
+        name, most = ("budget_seconds", seconds) if self.timed else ("budget_cost", cost)
+        self.most = math.inf if most is None else _above_zero(name, most)
+
+    @property
+    def given(self) -> bool:
+        """Whether there is one."""
+        return self.most < math.inf
+
+    def reason(self, optimizer: Optimizer) -> str:
+        """That it is spent, or nothing."""
+        if not self.given or optimizer.spent < self.most:
+            return ""
+        unit = " seconds" if self.timed else ""
+        return f"the budget of {self.most:g}{unit} was spent"
+
+    def cost(self, params: dict[str, Any], seconds: float) -> float | None:
+        """What an evaluation cost, where that is to be told."""
+        if self.price is not None:
+            return self.price(params)
+        return max(seconds, SHORTEST) if self.timed else None
+
+
 class End:
     """What ends a search, in a context, before all evaluations are made."""
 
     def __init__(
-        self, stop: Stop | None, seconds: float | None, context: Mapping[str, Any] | None
+        self,
+        stop: Stop | None,
+        seconds: float | None,
+        context: Mapping[str, Any] | None,
+        budget: Budget,
     ) -> None:
         self.context = context
         self.stop = None if stop is None else check_stop(stop)
         self.seconds = math.inf if seconds is None else check_seconds(seconds)
+        self.budget = budget
         self._begin = time.monotonic()
 
     def won(self, optimizer: Optimizer) -> str:
@@ -91,13 +138,13 @@ class End:
         """Why the search is to end now, if it is."""
         if time.monotonic() - self._begin >= self.seconds:
             return f"the {self.seconds:g} seconds were over"
-        return self.won(optimizer)
+        return self.budget.reason(optimizer) or self.won(optimizer)
 
 
 def minimize(
     objective: Objective,
     space: Space,
-    evaluations: int,
+    evaluations: int | None = None,
     *,
     seed: int | None = None,
     callbacks: Iterable[Callback] = (),
@@ -107,14 +154,18 @@ def minimize(
     stop: Stop | None = None,
     seconds: float | None = None,
     context: Mapping[str, Any] | None = None,
+    cost: Callable[[dict[str, Any]], float] | None = None,
+    budget_cost: float | None = None,
+    budget_seconds: float | None = None,
     **options: Any,
 ) -> Result:
-    """Minimise a noisy objective over a space in a given number of evaluations.
+    """Minimise a noisy objective over a space in a given number of evaluations, or for a cost.
 
     objective: takes a dict of parameters, returns a number or, with `outcomes`, a dict of numbers
         by name. NaN, infinity or a number beyond ±1e300 means that it was not measured; a trial in
         which nothing was measured has failed.
-    evaluations: how many trials are to end, well or not.
+    evaluations: how many trials are to end, well or not; it may be left out where there is a
+        budget.
     seed: the same seed and objective give the same points. None draws one.
     callbacks: each is called as `callback(optimizer, trial)` after a trial; raising StopIteration
         ends the search.
@@ -127,6 +178,12 @@ def minimize(
     stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
     seconds: no trial begins later than so many seconds after the call; the first always does.
     context: a value for each `Context` of the space, that of all trials and of the answer.
+    cost: a function from a dict of parameters to what a trial costs, in any unit; each trial is
+        what teaches most per cost then.
+    budget_cost: no trial begins once all of them have cost so much: by `cost` or, without it, in
+        looks at the target of the space's `Fidelity`.
+    budget_seconds: the same in seconds of the objective, which are measured and told as costs; so
+        the points depend on the clock.
     options: passed to `Optimizer` (outcomes, noise, acquisition, hyperparameters, settings);
         `noise=0` where the objective is exact. With `outcomes`, each objective has its own
         direction, and it does not matter which of `minimize` and `maximize` is called.
@@ -143,14 +200,14 @@ def minimize(
     """
     return _search(
         "minimize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,
-        End(stop, seconds, context), options,
+        End(stop, seconds, context, Budget(budget_cost, budget_seconds, cost)), options,
     )  # fmt: skip
 
 
 def maximize(
     objective: Objective,
     space: Space,
-    evaluations: int,
+    evaluations: int | None = None,
     *,
     seed: int | None = None,
     callbacks: Iterable[Callback] = (),
@@ -160,12 +217,15 @@ def maximize(
     stop: Stop | None = None,
     seconds: float | None = None,
     context: Mapping[str, Any] | None = None,
+    cost: Callable[[dict[str, Any]], float] | None = None,
+    budget_cost: float | None = None,
+    budget_seconds: float | None = None,
     **options: Any,
 ) -> Result:
     """Maximise a noisy objective; see `minimize`."""
     return _search(
         "maximize", objective, space, evaluations, seed, callbacks, progress, checkpoint, catch,
-        End(stop, seconds, context), options,
+        End(stop, seconds, context, Budget(budget_cost, budget_seconds, cost)), options,
     )  # fmt: skip
 
 
@@ -173,7 +233,7 @@ def _search(
     direction: Direction,
     objective: Objective,
     space: Space,
-    evaluations: int,
+    evaluations: int | None,
     seed: int | None,
     callbacks: Iterable[Callback],
     progress: bool,
@@ -183,17 +243,17 @@ def _search(
     options: Mapping[str, Any],
 ) -> Result:
     _check_objective(objective)
-    _check_evaluations(evaluations)
+    most = _check_evaluations(evaluations, end.budget)
     callbacks, catch = _check_callbacks(callbacks), _check_catch(catch)
     with nullcontext() if checkpoint is None else files.claim(checkpoint):
         optimizer = _start(direction, space, seed, checkpoint, end.context, options)
-        return _run(optimizer, objective, evaluations, callbacks, progress, checkpoint, catch, end)
+        return _run(optimizer, objective, most, callbacks, progress, checkpoint, catch, end)
 
 
 def _run(
     optimizer: Optimizer,
     objective: Objective,
-    evaluations: int,
+    evaluations: float,
     callbacks: list[Callback],
     progress: bool,
     checkpoint: str | Path | None,
@@ -202,9 +262,9 @@ def _run(
 ) -> Result:
     try:
         with _bar(progress, evaluations, _done(optimizer)) as advance:
-            why, last = end.won(optimizer), None
+            why, last = end.budget.reason(optimizer) or end.won(optimizer), None
             while _done(optimizer) < evaluations and not why:
-                trial, caught = _evaluate(optimizer, objective, catch, end.context)
+                trial, caught = _evaluate(optimizer, objective, catch, end)
                 last = caught or last
                 if checkpoint is not None:
                     optimizer.save(checkpoint)
@@ -235,19 +295,30 @@ def _check_objective(objective: object) -> None:
         ) from None
 
 
-def _check_evaluations(evaluations: object) -> None:
-    accepted = isinstance(evaluations, int | np.integer) and not isinstance(evaluations, bool)
-    if not accepted:
+def _check_evaluations(evaluations: object, budget: Budget) -> float:
+    """How many there are at most, perhaps infinitely many."""
+    if evaluations is None:
+        if not budget.given:
+            raise TypeError(
+                "evaluations is missing: say how many trials, or give budget_cost or budget_seconds"
+            )
+        return math.inf
+    if isinstance(evaluations, bool) or not isinstance(evaluations, int | np.integer):
         raise TypeError(f"evaluations must be an int of at least 1, not {evaluations!r}")
-    if evaluations < 1:  # type: ignore[operator]
+    if evaluations < 1:
         raise ValueError(f"evaluations must be an int of at least 1, not {evaluations!r}")
+    return int(evaluations)
 
 
 def check_seconds(seconds: object) -> float:
     """A finite number of seconds above 0."""
-    number = as_number(seconds, "seconds")
+    return _above_zero("seconds", seconds)
+
+
+def _above_zero(name: str, given: object) -> float:
+    number = as_number(given, name)
     if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"seconds must be a finite number above 0, not {seconds!r:.80}")
+        raise ValueError(f"{name} must be a finite number above 0, not {given!r:.80}")
     return number
 
 
@@ -353,11 +424,12 @@ def _same_outcomes(saved: Optimizer, fresh: Optimizer, checkpoint: str | Path) -
 
 
 def _evaluate(
-    optimizer: Optimizer, objective: Objective, catch: Catch, context: Mapping[str, Any] | None
+    optimizer: Optimizer, objective: Objective, catch: Catch, end: End
 ) -> tuple[Trial, Exception | None]:
     """One trial, and what was caught; a trial that ends in any other exception is cancelled."""
-    trial = optimizer.ask(context=context)
+    trial = optimizer.ask(context=end.context)
     caught, found, returned = None, {}, None
+    begin = time.perf_counter()
     try:
         try:
             returned = objective(dict(trial.params))
@@ -365,16 +437,17 @@ def _evaluate(
             caught = error
         else:
             found = _measured(returned, optimizer.problem)
+        cost = end.budget.cost(dict(trial.params), time.perf_counter() - begin)
     except BaseException as error:
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
         raise
     try:
         if found:
-            optimizer.tell(trial, found)
+            optimizer.tell(trial, found, cost=cost)
         else:
-            optimizer.tell(trial, failed=True, reason=_why(returned, caught))
-    except ValueError as error:  # beyond the bounds of its outcome
+            optimizer.tell(trial, failed=True, reason=_why(returned, caught), cost=cost)
+    except (TypeError, ValueError) as error:  # beyond the bounds of its outcome, or a bad cost
         optimizer.cancel(trial)
         error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
         raise
@@ -409,7 +482,7 @@ def _why(returned: object, caught: Exception | None) -> str:
 
 
 @contextmanager
-def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], None]]:
+def _bar(show: bool, total: float, done: int) -> Iterator[Callable[[Optimizer], None]]:
     """A progress bar that shows the best observed value, on standard error while that works."""
     if not show:
         yield lambda optimizer: None
@@ -434,7 +507,8 @@ def _bar(show: bool, total: int, done: int) -> Iterator[Callable[[Optimizer], No
         # The objective's own prints stay on standard output, above the bar where both are seen.
         redirect_stdout=is_terminal(sys.stdout),
     )
-    task = progress.add_task("search", total=total, completed=done, note="")
+    most = None if math.isinf(total) else total
+    task = progress.add_task("search", total=most, completed=done, note="")
 
     def advance(optimizer: Optimizer) -> None:
         note = _note(optimizer)

@@ -26,6 +26,8 @@ from optpair.acquisition import (
     mean,
     mes,
     mes_noisy,
+    mf_kg,
+    mf_mes,
     names,
     nei,
     opes,
@@ -110,6 +112,8 @@ def by_function(name: str, c: Context) -> Acquisition:
         "pi": lambda: pi(posterior),
         "ucb": lambda: ucb(posterior),
         "kg": lambda: kg(posterior, STARS, c.points),
+        "mf-mes": lambda: mf_mes(posterior, STARS, {}),
+        "mf-kg": lambda: mf_kg(posterior, STARS, {}, c.points),
         "mean": lambda: mean(posterior),
     }
     return made[name]()

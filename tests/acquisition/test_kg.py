@@ -24,7 +24,7 @@ from small_study import (
 )
 
 from optpair.acquisition.base import Context
-from optpair.acquisition.kg import _at, build, kg, lines_gain, lines_gain_and_slopes
+from optpair.acquisition.kg import at_places, build, kg, lines_gain, lines_gain_and_slopes
 from optpair.cube.cube import Cube
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.posterior import condition
@@ -153,7 +153,7 @@ def test_each_fantasy_has_a_best_place_of_its_own() -> None:
         rows = np.concatenate([X, [PENDING]])
         own = condition(one_set(m), rows, np.append(Y, values[m, p]), "mixed")
         only = alpha.places[m : m + 1]
-        each.append(_at(own, only)(Q))
+        each.append(at_places(own, only)(Q))
     np.testing.assert_allclose(alpha(Q), np.mean(each, 0), rtol=1e-7, atol=1e-10)
     exact, numeric = both_slopes(alpha, Q[:9])
     np.testing.assert_allclose(exact, numeric, rtol=1e-6, atol=1e-7)

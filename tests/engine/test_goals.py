@@ -66,7 +66,7 @@ def test_the_observed_points_to_look_around() -> None:
     up, down = (gp.condition(hypers, X, sign * (X[:, 0] - 0.5)) for sign in (1, -1))
     none = np.zeros((0, 1))
     data = Data(X, np.zeros((10, 2)), np.zeros((10, 2)), none, none, np.zeros((10, 2), bool),
-                np.arange(10))  # fmt: skip
+                np.arange(10), np.full(10, np.nan))  # fmt: skip
     both = Wanted((0, 1), np.full(2, -INF), np.full(2, INF))
     first = best_data(Region.whole(Cube.box(1)), both, (up, down), data)
     assert sorted(first[:3, 0]) == pytest.approx([0.05, 0.45, 0.95], abs=0.11)
@@ -91,6 +91,7 @@ def test_trials_that_meet_all_limits() -> None:
         nothing,
         np.zeros(Y.shape, bool),
         rows,
+        np.full(5, np.nan),
     )
     assert met(outcomes, data).tolist() == [True, False, False, True, False]
     assert met([Objective()], data).all()

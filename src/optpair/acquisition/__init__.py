@@ -9,6 +9,7 @@ from optpair.acquisition.aegis import aegis
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, Values
 from optpair.acquisition.cei import constrained_ei
 from optpair.acquisition.cmes import cmes_ibo
+from optpair.acquisition.cost import Cost, fit_cost
 from optpair.acquisition.ehvi import ehvi
 from optpair.acquisition.ei import ei, logei, nei
 from optpair.acquisition.es import es
@@ -16,8 +17,10 @@ from optpair.acquisition.fitbo import fitbo
 from optpair.acquisition.ids import ids
 from optpair.acquisition.jes import jes, jes_peak
 from optpair.acquisition.kg import kg
+from optpair.acquisition.looks import mf_jes, mf_mes
 from optpair.acquisition.mean import mean
 from optpair.acquisition.mes import gibbon, gumbel_maxima, mes, mes_noisy, rmes
+from optpair.acquisition.mfkg import mf_kg
 from optpair.acquisition.opes import opes
 from optpair.acquisition.parego import parego
 from optpair.acquisition.pes import pes
@@ -40,6 +43,7 @@ __all__ = [
     "REGISTRY",
     "Acquisition",
     "Context",
+    "Cost",
     "Entry",
     "OfMoments",
     "Partials",
@@ -55,6 +59,7 @@ __all__ = [
     "ei",
     "entry_of",
     "es",
+    "fit_cost",
     "fit_success",
     "fitbo",
     "gibbon",
@@ -67,6 +72,9 @@ __all__ = [
     "mean",
     "mes",
     "mes_noisy",
+    "mf_jes",
+    "mf_kg",
+    "mf_mes",
     "names",
     "nei",
     "opes",

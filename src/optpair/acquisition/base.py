@@ -8,7 +8,7 @@ the point is written once, here, with the posterior's `pull`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -62,6 +62,8 @@ class Context:
     """What is wanted of each outcome."""
     region: Region | None = None
     """Where the optima may be; the whole cube by default."""
+    targets: Mapping[int, float] = field(default_factory=dict)
+    """The columns of fidelities, and what they hold where the optima are."""
 
     def flat(self, x: Float[np.ndarray, "M P D"]) -> Bool[np.ndarray, "M P D"]:
         """The coordinates of optima in which the slope is zero."""

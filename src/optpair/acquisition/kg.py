@@ -209,12 +209,23 @@ def _means(posterior: Posterior, points: Float[np.ndarray, "N D"]) -> Float[np.n
 def _of(
     posterior: Posterior, x: Float[np.ndarray, "M P D"], points: Float[np.ndarray, "N D"]
 ) -> KG:
+    return at_places(posterior, likely_places(posterior, x, points, posterior.best_data(DATA)))
+
+
+def likely_places(
+    posterior: Posterior,
+    x: Float[np.ndarray, "M P D"],
+    points: Float[np.ndarray, "N D"],
+    data: Float[np.ndarray, "k D"],
+) -> Float[np.ndarray, "M A D"]:
+    """Where the best posterior mean may be: sampled optima, the best data, and the best points."""
     order = np.argsort(-_means(posterior, points), axis=1, kind="stable")
-    data = np.broadcast_to(posterior.best_data(DATA), (len(x), DATA, x.shape[2]))
-    return _at(posterior, np.concatenate([x, data, points[order[:, :POINTS]]], 1))
+    data = np.broadcast_to(data, (len(x), *data.shape))
+    return np.concatenate([x, data, points[order[:, :POINTS]]], 1)
 
 
-def _at(posterior: Posterior, places: Float[np.ndarray, "M A D"]) -> KG:
+def at_places(posterior: Posterior, places: Float[np.ndarray, "M A D"]) -> KG:
+    """The knowledge gradient with these places, and some of the fantasies."""
     fewer = posterior.some_fantasies(-(-FANTASIES // posterior.sets))
     query = fewer.at(places)
     return KG(fewer, places, query.means, query.A)

@@ -30,12 +30,14 @@ from optpair.acquisition.ei import build_noisy as build_nei
 from optpair.acquisition.es import build as build_es
 from optpair.acquisition.fitbo import build as build_fitbo
 from optpair.acquisition.ids import build as build_ids
-from optpair.acquisition.jes import build as build_jes
-from optpair.acquisition.jes import build_peak as build_jes_peak
 from optpair.acquisition.kg import build as build_kg
+from optpair.acquisition.looks import build_jes
+from optpair.acquisition.looks import build_mes as build_mf_mes
+from optpair.acquisition.looks import build_peak as build_jes_peak
 from optpair.acquisition.mean import build as build_mean
 from optpair.acquisition.mes import build as build_mes
 from optpair.acquisition.mes import build_gumbel as build_mes_gumbel
+from optpair.acquisition.mfkg import build as build_mf_kg
 from optpair.acquisition.opes import build as build_opes
 from optpair.acquisition.parego import build as build_parego
 from optpair.acquisition.pes import build as build_pes
@@ -68,6 +70,8 @@ class Entry:
     """What its values are."""
     goals: frozenset[str] = frozenset({"best"})
     """The goals it serves: `best` (one objective), `feasible` (with constraints), `front`."""
+    looks: bool = False
+    """Whether it can tell what a look at another fidelity than the target's says."""
 
     def __post_init__(self) -> None:
         if not self.needs <= NEEDS:
@@ -91,15 +95,20 @@ _BUILT_IN = {
         "Joint Entropy Search, truncation by moment matching",
         OPTIMA,
         goals=BEST | FEASIBLE | FRONT,
+        looks=True,
     ),
     "jes-exact": Entry(
-        partial(build_jes, exact=True), "Joint Entropy Search, truncation by quadrature", OPTIMA
+        partial(build_jes, exact=True),
+        "Joint Entropy Search, truncation by quadrature",
+        OPTIMA,
+        looks=True,
     ),
     "jes-peak": Entry(
         build_jes_peak,
         "Joint Entropy Search that also knows that the slope at x* is zero",
         OPTIMA,
         goals=BEST | FEASIBLE | FRONT,
+        looks=True,
     ),
     "mes": Entry(
         build_mes_gumbel, "Max-value Entropy Search without noise, f* by the Gumbel approximation"
@@ -123,6 +132,12 @@ _BUILT_IN = {
         partial(build_mes, form="divergence"),
         "Max-value Entropy Search with noise as a divergence, f* from sample paths",
         OPTIMA,
+    ),
+    "mf-mes": Entry(
+        build_mf_mes,
+        "Max-value Entropy Search at any fidelity, with noise by moment matching",
+        OPTIMA,
+        looks=True,
     ),
     "opes": Entry(
         build_opes,
@@ -172,6 +187,13 @@ _BUILT_IN = {
         "knowledge gradient over sampled optima and the best points",
         OPTIMA,
         scale="improvement",
+    ),
+    "mf-kg": Entry(
+        build_mf_kg,
+        "knowledge gradient at the target of a look at any fidelity",
+        OPTIMA,
+        scale="improvement",
+        looks=True,
     ),
     "ts": Entry(
         build_ts,

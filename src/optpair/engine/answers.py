@@ -110,7 +110,7 @@ class Answers:
         """
         best = engine_work(self.engine.best)
         x = best(self.stream.child(SEARCH), self.model, self.data, wider=True)
-        points = np.concatenate([x[None], self.data.X[self.legal]])
+        points = np.concatenate([x[None], self.engine.at_target(self.data.X[self.legal])])
         met = np.concatenate([[False], self._met[self.legal]])
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
@@ -167,17 +167,18 @@ class Answers:
 
     @cached_property
     def legal(self) -> Bool[np.ndarray, " n"]:
-        """Which rows may be recommended: data may be anywhere."""
-        return self.engine.region.legal(self.data.X)
+        """Which rows may be recommended, at the target fidelity: data may be anywhere."""
+        return self.engine.anywhere.legal(self.data.X)
 
     @property
     def best_trial(self) -> int:
         """The told trial with the best value, perhaps the luckiest, that nobody doubts.
 
         Under constraints the best of those that meet them or, where none does, come closest. Where
-        a context is given, the best of those in it, if there are any.
+        a context is given, the best of those in it, if there are any; and of those that were looked
+        at with the target fidelity.
         """
-        there = self.engine.region.matches(self.data.points)
+        there = self.engine.sought.matches(self.data.points)
         best = self._best_of(there if there.any() else ~there)
         assert best is not None
         return best
@@ -191,7 +192,7 @@ class Answers:
     @property
     def best_legal_trial(self) -> int | None:
         """The best of the told trials at points that may be recommended."""
-        return self._best_of(self.engine.region.legal(self.data.points))
+        return self._best_of(self.engine.sought.legal(self.data.points))
 
     @engine_work
     def doubts(self) -> list[Doubt]:
@@ -231,7 +232,7 @@ class Answers:
         observed, trial = self._best_observed, self.best_legal_trial
         if observed is not None and trial is not None:
             return trial, observed
-        X = self.data.X
+        X = self.engine.at_target(self.data.X)
         means = self.model.objective.moments(X)[0].mean(0)
         worth = rank(means, self.chance(X), self._met & self.legal)
         row = int(np.argmax(np.where(self.legal, worth, -np.inf)))

@@ -140,7 +140,7 @@ class Fronts:
         """The told trials that meet all limits, and that no other of them is better than."""
         scaled = self._told()
         whole = ~np.isnan(scaled[:, self.columns]).any(1)
-        whole &= self.engine.region.matches(self.data.points)
+        whole &= self.engine.sought.matches(self.data.points)
         met = np.flatnonzero(whole & (unwanted(self.model.wanted, scaled) == 0))
         return met[non_dominated(scaled[met][:, self.columns])]
 
@@ -152,7 +152,7 @@ class Fronts:
     @property
     def _legal(self) -> Float[np.ndarray, "k D"]:
         """The told points that may be recommended."""
-        return self.data.X[self.engine.region.legal(self.data.X)]
+        return self.data.X[self.engine.sought.legal(self.data.X)]
 
     @property
     def _met(self) -> Float[np.ndarray, "k D"]:
@@ -163,8 +163,8 @@ class Fronts:
         """Told points, the best of those screened, and where compromises between them climb to."""
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
-        anchors = goals.best_data(engine.region, model.wanted, model.posteriors, self.data)
-        points = engine.points(stream.child(1), engine.region, anchors, self.data, optima=False)
+        anchors = goals.best_data(engine.sought, model.wanted, model.posteriors, self.data)
+        points = engine.points(stream.child(1), engine.sought, anchors, self.data, optima=False)
         points = np.concatenate([points, self._legal])
         climbs = min(max(CLIMBS, most), MOST_CLIMBS)
         plain = compromise(model, _weights(stream.child(2), len(columns), climbs))
@@ -180,8 +180,8 @@ class Fronts:
         scores = [worth.of(means, np.full(len(points), row)) - lost for row in rows]
         starts = points[np.argmax(scores, 1)]
         landscape = under_constraints(worth, model, wider=True)
-        up = climb(landscape, starts, engine.region, engine.steps, enough=PRECISE)
-        told = self.data.X[engine.region.matches(self.data.X)]
+        up = climb(landscape, starts, engine.sought, engine.steps, enough=PRECISE)
+        told = self.data.X[engine.sought.matches(self.data.X)]
         return np.concatenate([told, points[best], up.x])
 
     def _chosen(self, X: Float[np.ndarray, "N D"], most: int) -> Float[np.ndarray, "R D"]:

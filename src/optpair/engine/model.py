@@ -20,7 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from optpair.acquisition.weights import Success
+from optpair.acquisition.cost import Cost
+from optpair.acquisition.weights import Success, Weight
 from optpair.gp import mixture
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
@@ -135,6 +136,8 @@ class Model:
 
     outcomes: tuple[OutcomeModel, ...]
     success: Success | None
+    cost: Cost | None
+    """What queries cost, where that differs."""
     worst: float
     """The lowest standardised value of the first objective: what a failure is worth, at most."""
     wanted: Wanted = field(default_factory=Wanted.single)
@@ -148,6 +151,11 @@ class Model:
         """The model of the only objective."""
         (only,) = self.wanted.objectives
         return self.outcomes[only]
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """What else than its information makes a query wanted."""
+        return tuple(w for w in (self.success, self.cost) if w is not None)
 
     @property
     def posteriors(self) -> tuple[Posterior, ...]:

@@ -80,7 +80,7 @@ class Shared:
 
 def ended_alike(one: Data, other: Data) -> bool:
     """Whether the same trials have ended, in the same ways."""
-    names = ("X", "Y", "noise_var", "failed", "trial")
+    names = ("X", "Y", "noise_var", "failed", "trial", "cost")
     parts = ((getattr(one, name), getattr(other, name)) for name in names)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in parts)
 

@@ -78,6 +78,8 @@ class Session:
             _control(acquisition) or _serving(acquisition, problem),
             make_inference(problem, hyperparameters, self.settings),
             legal=region,
+            targets=problem.space.columns_of(problem.space.targets),
+            prices=problem.space.prices,
             beliefs=problem.beliefs,
         )
         self.memory: Memory = {}
@@ -90,7 +92,7 @@ class Session:
         """The engine where some columns hold given values, those of a context."""
         known, engine = self._at
         if fixed != known:
-            region = self.engine.region.fixed(fixed)
+            region = self.engine.anywhere.fixed(fixed)
             region.check()
             engine = replace(self.engine, legal=region)
             self._at = (fixed, engine)
@@ -269,6 +271,11 @@ def _serving(given: str | Callable[..., Any], problem: Problem) -> Entry:
     """The entry of an acquisition function, if it serves what the problem looks for."""
     entry = entry_of(given)
     check_goal(entry, problem.goal)
+    if problem.space.targets and problem.goal != "best":
+        raise ValueError(
+            f"a Fidelity, {', '.join(map(repr, problem.space.targets))}, goes with one objective "
+            "and no constraints so far: leave the other outcomes out, or the Fidelity"
+        )
     return entry
 
 

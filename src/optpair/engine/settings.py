@@ -30,7 +30,8 @@ class Settings:
     """γ, the chance that a trial confirms the best predicted point instead. None means 0.1, and 0
     where the hyperparameters are known: it guards against a wrong model."""
     initial: int | None = None
-    """Space-filling trials told before the model is used; None means one more than parameters."""
+    """Space-filling trials told before the model is used; None means one more than parameters; with
+    a `Fidelity`, twice as many as other parameters and two more, mostly cheap ones."""
     refresh_every: int = 1
     """Told trials between two updates of the hyperparameters."""
     moves: int | None = None
@@ -53,7 +54,8 @@ class Settings:
     steps: int | None = None
     """Steps of a climb. None means 10 in one dimension, 4 more in each other, and 24 at most."""
     warp: bool = True
-    """Whether values far below the median are compressed (see `optpair.trials.transform`)."""
+    """Whether values far below the median are compressed (see `optpair.trials.transform`); never
+    where the space has a `Fidelity`."""
     doubt: bool = True
     """Whether values far above what the other trials predict are doubted, and asked for again (see
     `optpair.engine.doubt`)."""

@@ -8,17 +8,20 @@ good an answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context
+from optpair.acquisition.cost import Cost, fit_cost
 from optpair.acquisition.registry import Control, Entry
 from optpair.acquisition.weights import Success, Weight, fit_success, weighted
 from optpair.cube.candidates import Screening
 from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
 from optpair.cube.halton import halton
+from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
 from optpair.engine import budget, goals, warps
 from optpair.engine.beliefs import BELIEVED, Placed, believed, drawn, first_believed
@@ -40,6 +43,7 @@ from optpair.engine.worth import Feasibility, compromise, plain, rank, under_con
 from optpair.gp import paths as gp_paths
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference
+from optpair.gp.kernels import Curves, Radial
 from optpair.gp.likelihood import Sample
 from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior, check_factor, fit
@@ -47,6 +51,7 @@ from optpair.gp.process import Process
 from optpair.optima.base import Optima
 from optpair.problem.beliefs import Beliefs
 from optpair.problem.outcomes import Objective, Outcome
+from optpair.problem.parameters import Price
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data, Measured, thinned
@@ -56,6 +61,8 @@ DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
 EXPLOIT, UNMET = 0.1, 0.5  # γ, once a trial has met all constraints and before
 LIKELY = 64  # screened points whose chance of being feasible is looked at
+FULL = 4  # one sampled optimum in so many is looked at as it is, the others at other fidelities
+LEVELS = 32  # fidelities that are compared where a climb has ended
 COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
 
 
@@ -69,7 +76,11 @@ class Engine:
     acquisition: Entry | Control
     inference: Inference
     legal: Region | None = None
-    """Where optima and queries may be; the whole cube by default."""
+    """Where queries may be; the whole cube by default."""
+    targets: Mapping[int, float] = field(default_factory=dict)
+    """The columns of fidelities, and what they hold where optima are sought."""
+    prices: tuple[Price, ...] = ()
+    """What looks are taken to cost where nobody has told."""
     beliefs: Beliefs | None = None
     """What the user believes of the optimum."""
 
@@ -78,6 +89,8 @@ class Engine:
         """What the model of an outcome is before data."""
         kernel = self.settings.kernel
         assert not isinstance(kernel, str)
+        if self.targets and isinstance(kernel, Radial):
+            kernel = Curves(kernel, tuple(self.targets))
         prior = self.settings.prior
         return Process(
             self.cube.layout.owner, kernel, prior.under_limits() if self.limited else prior
@@ -90,14 +103,32 @@ class Engine:
 
     @property
     def region(self) -> Region:
-        """Where optima and queries may be."""
+        """Where queries may be: at every fidelity, if the acquisition function compares them."""
+        if isinstance(self.acquisition, Entry) and self.acquisition.looks:
+            return self.anywhere
+        return self.sought
+
+    @cached_property
+    def anywhere(self) -> Region:
+        """Where data may have been asked for: at every fidelity."""
         return Region.whole(self.cube) if self.legal is None else self.legal
+
+    @cached_property
+    def sought(self) -> Region:
+        """Where optima may be, and answers are: at the target fidelities."""
+        return self.anywhere.fixed(self.targets) if self.targets else self.anywhere
+
+    @property
+    def compresses(self) -> bool:
+        """Whether bad values are compressed: not where many are only of low fidelity."""
+        return self.settings.warp and not self.targets
 
     @property
     def initial(self) -> int:
         """Told trials before the model is used."""
-        chosen = self.settings.initial
-        return self.cube.parameters + 1 if chosen is None else chosen
+        chosen, cheap = self.settings.initial, len(self.targets)
+        tuned = self.cube.parameters - cheap
+        return (2 * tuned if cheap else tuned) + 1 + (cheap > 0) if chosen is None else chosen
 
     def exploit(self, data: Data) -> float:
         """γ: by default 0.1, or 0 where the hyperparameters are known.
@@ -156,7 +187,8 @@ class Engine:
         if again is not None:
             info.kind = "confirm"
             return again, memory
-        exploit = stream.child(COIN).draw().uniform() < self.exploit(data)
+        share = self.exploit(data) * self._share_spent(data)
+        exploit = stream.child(COIN).draw().uniform() < share
         memory = self.update(stream.child(HYPER), memory, data, info)
         if shared.model is None:
             shared.model = self.condition(memory, data, info)
@@ -181,7 +213,7 @@ class Engine:
         assert model is not None
         if sampled is None or sampled.paths is None:
             sampled = self.sample(stream, model, data, info, entry)
-            info.gaps = gaps_of(self.region, model, sampled, data)
+            info.gaps = gaps_of(self.sought, model, sampled, data)
         else:
             since = data.pending[shared.pending :]
             with info.stage("pending"):
@@ -199,7 +231,7 @@ class Engine:
         with info.stage("doubt"):
             for column in self.objectives:
                 measured = data.outcome(column)
-                found = doubted(measured, self.process, settings.warp, settings.most_rows)
+                found = doubted(measured, self.process, self.compresses, settings.most_rows)
                 data = data.doubting(column, found)
         return data
 
@@ -242,7 +274,7 @@ class Engine:
         """That of the values of an outcome."""
         X, y = measured.X[~measured.doubted], measured.y[~measured.doubted]
         if isinstance(outcome, Objective) or not self.settings.warp:
-            return Scaling.of(y, self.settings.warp)
+            return Scaling.of(y, self.compresses)
         return warps.around(X, y, outcome.limits, self.process.columns)
 
     def condition(
@@ -279,7 +311,8 @@ class Engine:
         )
         first = self.objectives[0]
         worst = float(np.min(scalings[first].standardise(measured[first].y), initial=np.inf))
-        model = Model(models, self._success(data, info), worst, goals.wanted(outcomes, scalings))
+        weights = self._success(data, info), self._cost(data, info)
+        model = Model(models, *weights, worst, goals.wanted(outcomes, scalings))
         info.jitter = max(info.jitter, model.jitter)
         return model
 
@@ -316,6 +349,37 @@ class Engine:
         with info.stage("failures"):
             return fit_success(self.process, data.X, data.failed, self.settings.most_rows)
 
+    def _cost(self, data: Data, info: Info) -> Cost | None:
+        """What queries cost, where that differs."""
+        with info.stage("costs"):
+            return fit_cost(self.process, data.X, data.cost, self.prices, self.settings.most_rows)
+
+    def _share_spent(self, data: Data) -> float:
+        """What a trial has cost on average, beside one at the target that confirms the best point.
+
+        It is a share of what is spent that goes to confirming, not of the trials.
+        """
+        if not self.prices:
+            return 1.0
+        logs = np.sum([price.log_cost(data.points)[0] for price in self.prices], axis=0)
+        return float(np.mean(np.exp(np.minimum(logs, 0.0))))
+
+    def at_target(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
+        """The same points at the target fidelities."""
+        if not self.targets:
+            return X
+        X = X.copy()
+        X[:, list(self.targets)] = list(self.targets.values())
+        return X
+
+    def _looks(
+        self, region: Region, X: Float[np.ndarray, "n D"], levels: Float[np.ndarray, "n k"]
+    ) -> Float[np.ndarray, "n D"]:
+        """Points at other fidelities: from 0, which is `low`, to 1, which is `high`."""
+        X = X.copy()
+        X[:, list(self.targets)] = levels
+        return region.made_legal(X)
+
     def sample(self, stream: Stream, model: Model, data: Data, info: Info, entry: Entry) -> Sampled:
         """What an acquisition function needs, and posteriors that know what is pending."""
         if not entry.needs and len(data.pending) == 0:
@@ -343,9 +407,9 @@ class Engine:
     def _optima(self, stream: Stream, paths: tuple[Paths, ...], model: Model, data: Data) -> Optima:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
         screening = Screening.of(stream, self.cube, points, boxed=self._boxed(data))
-        anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
+        anchors = goals.best_data(self.sought, model.wanted, model.posteriors, data)
         goal = goals.goal(model.wanted)
-        optima = goal.optima(paths, self.region, screening, anchors, self.steps)
+        optima = goal.optima(paths, self.sought, screening, anchors, self.steps)
         return optima if self.beliefs is None else believed(optima, self.beliefs, model)
 
     def next_gain(
@@ -375,7 +439,7 @@ class Engine:
         (posteriors, paths, optima), known = sampled, self._known(data)
         region = self.region.without(known)
         paths = paths if "paths" in entry.needs else None
-        anchors = goals.best_data(self.region, model.wanted, posteriors, data)
+        anchors = goals.best_data(self.sought, model.wanted, posteriors, data)
         points = self.points(stream.child(1), region, anchors, data, optima=optima is not None)
         context = Context(
             posteriors,
@@ -385,15 +449,20 @@ class Engine:
             paths,
             optima,
             model.wanted,
-            self.region,
+            self.sought,
+            self.targets,
         )
         plain = entry.build(context)
-        weights: tuple[Weight, ...] = () if model.success is None else (model.success,)
+        weights: tuple[Weight, ...] = model.weights
         if self.beliefs is not None and self.beliefs.placed and optima is None:
             weights = (*weights, Placed(self.beliefs, data.told))
         acquisition = weighted(plain, entry.scale, weights, model.worst)
         if optima is not None:
             stars = optima.some_points(budget.STARS)
+            if self.targets and region is self.anywhere:
+                levels = lattice(len(self.targets), len(stars)).copy()
+                levels[::FULL] = list(self.targets.values())
+                stars = self._looks(region, stars, levels)
             if region is not self.region:
                 stars = stars[region.legal(stars)]
             points = np.concatenate([stars, points])
@@ -405,6 +474,8 @@ class Engine:
             if optima is not None and shared.promising is None:
                 shared.promising = promising(points, values, starts)
         x, value = maximise(acquisition, region, points, values, starts=starts, steps=self.steps)
+        if self.targets and region is self.anywhere:
+            x, value = self._best_look(acquisition, region, x, value)
         own, every = np.array(shared.points).reshape(-1, len(x)), region.listed()
         apart = SAME_OPTIMUM if every is None else REPEATED  # rows are told apart as they are
         if taken(x, known, own, apart):
@@ -418,6 +489,17 @@ class Engine:
             x, value = other, float(acquisition.values(other[None])[0])
         return x, value
 
+    def _best_look(
+        self, acquisition: Acquisition, region: Region, x: Float[np.ndarray, " D"], value: float
+    ) -> tuple[Float[np.ndarray, " D"], float]:
+        """The best fidelity for a point: levels are many, and a climb takes one at a time."""
+        levels = lattice(len(self.targets), LEVELS).copy()
+        levels[:2] = [0.0], [1.0]
+        looks = self._looks(region, np.tile(x, (LEVELS, 1)), levels)
+        values = acquisition.values(looks)
+        best = int(np.argmax(values))
+        return (looks[best], float(values[best])) if values[best] > value else (x, value)
+
     def best(
         self, stream: Stream, model: Model, data: Data, *, wider: bool = False
     ) -> Float[np.ndarray, " D"]:
@@ -428,13 +510,13 @@ class Engine:
         by the sets of an answer.
         """
         constrained = bool(model.wanted.constraints)
-        weights = () if model.success is None else (model.success,)
+        weights = () if model.success is None else (model.success,)  # an answer costs nothing
         function = weighted(self._worth(stream, model), "worth", weights, model.worst)
         penalised = under_constraints(function, model, wider=wider)
-        anchors = goals.best_data(self.region, model.wanted, model.posteriors, data)
-        points = self.points(stream.child(1), self.region, anchors, data, optima=False)
+        region = self.sought
+        anchors = goals.best_data(region, model.wanted, model.posteriors, data)
+        points = self.points(stream.child(1), region, anchors, data, optima=False)
         values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
-        region = self.region
         x, _ = maximise(
             penalised, region, points, values, starts=starts, steps=steps, enough=PRECISE
         )
@@ -522,6 +604,8 @@ class Engine:
                 return x
         if len(data.failed) == 0:
             points = np.roll(self._filling(region, stream, DESIGN_POINTS), -asked, axis=0)
+            if self.targets and region is self.anywhere:
+                points = self._cheap(region, points, asked)
             known = np.array([*self._known(data), *([] if shared is None else shared.points)])
             known = known.reshape(-1, self.cube.dimensions)
             return next((x for x in points if not among(x, known)), points[0])
@@ -535,6 +619,22 @@ class Engine:
         success = self._success(data, Info())
         assert success is not None
         return np.asarray(few[np.argmax(success.log_weight(few))])
+
+    def _cheap(
+        self, region: Region, points: Float[np.ndarray, "N D"], asked: int
+    ) -> Float[np.ndarray, "N D"]:
+        """Points of a design at their fidelities: cheap, half-way to the target, …, at the target.
+
+        There are few levels, as looks at one and the same can be compared at once: what is common
+        to them need not be known.
+        """
+        targets = np.array(list(self.targets.values()))
+        ends = np.array([np.zeros(self.cube.dimensions), np.ones(self.cube.dimensions)])
+        cheap = np.array([np.argmin(price.log_cost(ends)[0]) for price in self.prices], float)
+        turn = asked % self.initial
+        share = 1.0 if turn == self.initial - 1 else 0.5 * (turn % 2)
+        level = cheap + (targets - cheap) * share
+        return self._looks(region, points, np.tile(level, (len(points), 1)))
 
     def _own_points(
         self, region: Region, stream: Stream, asked: int

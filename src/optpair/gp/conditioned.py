@@ -219,13 +219,16 @@ class ConditionedQuery:
         by_z: Float[np.ndarray, "M P I q"],
         by_means: Float[np.ndarray, "M F q"] | None = None,
         by_variance: Float[np.ndarray, "M q"] | None = None,
+        by_A: Float[np.ndarray, "M q n"] | None = None,
     ) -> Float[np.ndarray, "M q D"]:
-        """From derivatives by z and by the moments to those by each point's coordinates."""
+        """From derivatives by z, the moments and C⁻¹k to those by each point's coordinates."""
         of = self.conditioned
         M, P, rank, q = by_z.shape
         by_rows = of.fold.mT @ by_z
         flat = by_z.reshape(M, P * rank, q).mT
-        by_whitened = -(flat @ of.whitened.reshape(M, P * rank, -1))
+        by_whitened = -(flat @ of.whitened.reshape(M, P * rank, of.whitened.shape[-1]))
+        if by_A is not None:
+            by_whitened = by_whitened + by_A
         slope = self.query.pull(by_means, by_variance, by_whitened)
         begin = 0
         for jet in self.jets:

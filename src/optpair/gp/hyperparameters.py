@@ -174,8 +174,9 @@ class Table:
 
 
 Values = ArrayLike | Sequence[float] | Sequence[Sequence[float]]
-_SHARES = ("rough", "interactions")
-_LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "noise": -float(np.finfo(float).tiny)}
+_SHARES = ("rough", "interactions", "common")
+_LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "curve": 0.0}
+_LOWEST["noise"] = -float(np.finfo(float).tiny)
 
 
 class Hyperparameters:
@@ -191,7 +192,8 @@ class Hyperparameters:
         mean: the mean of f, shape (M,).
         own: the kernel's own, shape (M,) each. `rough`, from 0 to 1, is the share of Matérn-5/2 in
             the kernel `mixed`; `interactions`, likewise, that of all parameters together in
-            `additive`.
+            `additive`; `common` that of the curve over fidelities, and `curve` its length scale,
+            where the space has a `Fidelity`.
 
     Raises:
         ValueError: if a shape is wrong, or a value is not finite or not positive where it must be.

@@ -175,8 +175,10 @@ class Draws(NamedTuple):
 
 def draw(draws: Draws, posterior: Posterior) -> Paths:
     """The paths that these random numbers stand for."""
-    omega = posterior.covariance.frequencies(draws.frequencies)
-    return conditioned(posterior, omega, draws.cosine, draws.sine, draws.white)
+    covariance = posterior.covariance
+    omega = covariance.frequencies(draws.frequencies)
+    size = covariance.amplitudes(draws.frequencies)[:, None]
+    return conditioned(posterior, omega, size * draws.cosine, size * draws.sine, draws.white)
 
 
 def conditioned(
@@ -186,10 +188,8 @@ def conditioned(
     sine: Float[np.ndarray, "M P F"],
     white: Float[np.ndarray, "n M P"],
 ) -> Paths:
-    """The paths with these frequencies, and these standard normal numbers, given the data."""
+    """The paths with these frequencies and weights, and these standard normal noises."""
     covariance = posterior.covariance
-    size = np.sqrt(covariance.outputscale / omega.shape[1])[:, None, None]
-    cosine, sine = size * cosine, size * sine
     noise = np.sqrt(posterior.noise_var)[:, None] * np.moveaxis(white, 0, 2)
     prior = np.concatenate(
         [

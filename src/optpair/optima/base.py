@@ -5,8 +5,8 @@ Of L optima, what was believed beforehand of the place and of the value makes so
     (B2)  w_p ∝ (π(x*_p) ρ(f*_p))^η,   the largest η ≤ 1 with 1/Σ w_p² ≥ L/3
 
 The weights correct the paths, which the data have made. As data come, optima of paths agree, and
-so weigh alike; where they agree on another place than was believed, η keeps a third of them in
-the count. A wrong belief is forgotten.
+so weigh alike. Where they agree on another place than was believed, π is the same for all of them,
+and a wrong belief is forgotten. η keeps a third of them in the count in the meantime.
 """
 
 from __future__ import annotations

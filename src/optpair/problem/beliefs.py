@@ -1,12 +1,16 @@
 """Beliefs: where the user expects the optimum, and what it may be worth.
 
-With g a guess and s how sure it is, a number u on the scale of its parameter has the density
+Guesses hold or fail together: a user who is wrong about one parameter is easily wrong about others.
+With s_i how sure the guess g_i of the i-th is, and u_i the number on the scale of that parameter,
 
-    (B1)  π(u) = (1 − s) + s φ((u − g)/w)/w,   w = 1/10 of the range
+    (B1)  π(x) = (1 − s) + s Π_i [(1 − s_i/s) + (s_i/s) p_i(u_i)],   s = max s_i
 
-and a category c of k the chance (1 − s)/k + s [c = g]: with chance 1 − s the guess says nothing.
-The best value, guessed to be between two ends, has the same with their middle for g, half of their
-distance for w, and ten of these for the range. What is believed of several is a product.
+is the density beside one that knows nothing, where p_i is normal around g_i with a standard
+deviation of w = 1/10 of the range, cut off at its ends, or k for the guessed one of k categories,
+and else 0. Each guess holds with its own chance s_i. With chance 1 − s none does: a point that
+agrees with some of the guesses counts no more than any other, so that what is believed wrongly
+costs little. The best value, guessed to be between two ends, has (1 − s) + s φ((f − g)/w)/w in
+units of ten w, with their middle for g and half of their distance for w.
 """
 
 from __future__ import annotations
@@ -50,18 +54,23 @@ class Guess:
         far = np.max(np.abs(X[:, self.columns] - self.centre), axis=1)
         return np.asarray(far <= (1e-9 if self.category else 2 * WIDTH))
 
-    def log_density(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " n"]:
-        """log π, up to a constant."""
+    def density(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " n"]:
+        """p, beside a density that knows nothing."""
         if self.category:
             chosen = np.argmax(X[:, self.columns], axis=1) == np.argmax(self.centre)
-            return np.log((1 - self.sure) / len(self.centre) + self.sure * chosen)
-        z = (X[:, self.first] - self.centre[0]) / WIDTH
-        return _log_mixture(self.sure, z)
+            return len(self.centre) * np.asarray(chosen, dtype=np.float64)
+        g = self.centre[0]
+        inside = _below((1 - g) / WIDTH) - _below(-g / WIDTH)
+        return _normal((X[:, self.first] - g) / WIDTH) / (WIDTH * inside)
 
 
-def _log_mixture(sure: float, z: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """log of w π(u), where u is z standard deviations from the guess."""
-    return np.log(WIDTH * (1 - sure) + sure * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi))  # (B1)
+def _below(z: float) -> float:
+    """Φ(z)."""
+    return 0.5 * (1 + math.erf(z / math.sqrt(2)))
+
+
+def _normal(z: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+    return np.asarray(np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi))
 
 
 def agreement(agree: Mapping[str, float]) -> list[str]:
@@ -110,11 +119,18 @@ class Beliefs:
         """Whether anything is believed of where the optimum is."""
         return bool(self.guesses) or self.function is not None
 
+    @property
+    def sure(self) -> float:
+        """The chance that guesses hold at all: that of the surest."""
+        return max((guess.sure for guess in self.guesses), default=0.0)
+
     def log_density(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " n"]:
-        """log π of points, up to a constant."""
-        total = np.zeros(len(X))
+        """log π of points, up to a constant where a function says it."""
+        together = np.ones(len(X))
         for guess in self.guesses:
-            total += guess.log_density(X)
+            share = guess.sure / self.sure
+            together *= (1 - share) + share * guess.density(X)
+        total = np.log((1 - self.sure) + self.sure * together)  # (B1)
         if self.function is not None:
             total += [self._said(x) for x in X]
         return total
@@ -138,18 +154,21 @@ class Beliefs:
             return np.zeros(f.shape)
         low, high = self.value.guess
         z = (self.value.sign * f - (low + high) / 2) / ((high - low) / 2)
-        return _log_mixture(self.value.sure, np.clip(z, -1e3, 1e3))
+        sure = self.value.sure
+        return np.log(WIDTH * (1 - sure) + sure * _normal(np.clip(z, -1e3, 1e3)))
 
     def drawn(
         self, rng: np.random.Generator, X: Float[np.ndarray, "n D"]
     ) -> Float[np.ndarray, "n D"]:
         """Points that are believed in, from points that fill the space; they may not be legal.
 
-        What a guess is sure of moves near it. Of a function, points are drawn by what it says.
+        What guesses are sure of moves near them, all of it or none. Of a function, points are drawn
+        by what it says.
         """
         X = X.copy()
+        coin = rng.uniform(size=len(X)) < self.sure
         for guess in self.guesses:
-            moved = rng.uniform(size=len(X)) < guess.sure
+            moved = coin & (rng.uniform(size=len(X)) < guess.sure / self.sure)
             step = 0.0 if guess.category else WIDTH * rng.standard_normal((len(X), 1))
             near = np.clip(guess.centre + step, 0.0, 1.0)
             X[:, guess.columns] = np.where(moved[:, None], near, X[:, guess.columns])

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from optpair.problem.layout import Condition
-from optpair.problem.parameters import Categorical, Context, Float, Int, Parameter, Value
+from optpair.problem.parameters import (
+    Categorical,
+    Context,
+    Fidelity,
+    Float,
+    Int,
+    Parameter,
+    Value,
+)
 
 When = dict[str, tuple[Value, ...]]
 
@@ -98,10 +106,11 @@ def _values(
             f"{others or 'no other'}"
         )
     p = parameters[parent]
-    if isinstance(p, Context):
+    if isinstance(p, Context | Fidelity):
+        kind = "Context" if isinstance(p, Context) else "Fidelity"
         raise ValueError(
-            f"when of {name!r} names {parent!r}, a Context: parameters can depend only on what is "
-            "chosen; leave `when` out"
+            f"when of {name!r} names {parent!r}, a {kind}: parameters can depend only on what is "
+            "tuned; leave `when` out"
         )
     if isinstance(p, Float) and p._column is None:
         raise ValueError(

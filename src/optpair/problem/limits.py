@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.problem.parameters import Context, Float, Int, Parameter
+from optpair.problem.parameters import Context, Fidelity, Float, Int, Parameter
 
 Function = Callable[[dict[str, Any]], bool]
 Where = str | Function | Sequence[str | Function]
@@ -235,10 +235,11 @@ def _check_kind(text: str, name: str, p: Parameter) -> None:
         raise _refused(
             text, f"has {name!r}, which has no number; use a function: where=lambda p: p[{name!r}]"
         )
-    if isinstance(p, Context):
+    if isinstance(p, Context | Fidelity):
+        kind = "Context" if isinstance(p, Context) else "Fidelity"
         raise _refused(
             text,
-            f"has {name!r}, which is a Context and not chosen; use a function: where=lambda p: …",
+            f"has {name!r}, which is a {kind} and not tuned; use a function: where=lambda p: …",
         )
     if p.log:
         raise _refused(

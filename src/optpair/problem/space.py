@@ -18,10 +18,12 @@ from optpair.problem.parameters import (
     KINDS,
     Categorical,
     Context,
+    Fidelity,
     Float,
     Int,
     Ordinal,
     Parameter,
+    Price,
     Value,
     parameter_to_json,
     width,
@@ -30,7 +32,7 @@ from optpair.problem.rounding import Rounding
 from optpair.problem.shelf import Shelf, read_rows
 from optpair.shapes import Float as Reals
 
-__all__ = ["Categorical", "Context", "Float", "Int", "Ordinal", "Parameter", "Space"]
+__all__ = ["Categorical", "Context", "Fidelity", "Float", "Int", "Ordinal", "Parameter", "Space"]
 
 APART = 1e-5  # of the cube: rows of a shelf that are closer in every column are one to the model
 ON = 1e-9  # of the cube: values so close to a row's are that row's
@@ -40,8 +42,8 @@ class Space(Mapping[str, Parameter]):
     """The parameters to tune, by name, in a fixed order.
 
     Args:
-        parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name, or a `Context` for
-            what is given with each trial.
+        parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name, a `Context` for
+            what is given with each trial, or a `Fidelity` for how closely a trial is looked at.
         where: limits that hold in every point worth trying: texts that are linear in the
             parameters, like `"a + b + c == 1"` or `"low <= high"`, and a function of the
             parameters that returns True or False for the rest. A name that is no Python name is
@@ -84,10 +86,10 @@ class Space(Mapping[str, Parameter]):
                 raise TypeError(f"Space's entries must be {accepted}, not {name!r}: {p!r}")
         if not parameters:
             raise ValueError("Space needs at least one parameter, not {}: name what to tune")
-        if all(isinstance(p, Context) for p in parameters.values()):
+        if all(isinstance(p, Context | Fidelity) for p in parameters.values()):
             raise ValueError(
-                f"Space has nothing to tune: {', '.join(map(repr, parameters))} are given, as each "
-                "is a Context; add a Float, Int, Ordinal or Categorical"
+                f"Space has nothing to tune: each of {', '.join(map(repr, parameters))} is a "
+                "Context or a Fidelity; add a Float, Int, Ordinal or Categorical"
             )
         self._parameters = dict(parameters)
         if isinstance(parameters, Space) and where == ():
@@ -184,6 +186,45 @@ class Space(Mapping[str, Parameter]):
     def contexts(self) -> tuple[str, ...]:
         """The names of what is given with a trial, and not chosen."""
         return tuple(name for name, p in self.items() if isinstance(p, Context))
+
+    @property
+    def targets(self) -> dict[str, Value]:
+        """The fidelities by name, each with the one at which the answer is wanted."""
+        found: dict[str, Any] = dict(self.items())
+        return {name: p.target for name, p in found.items() if isinstance(p, Fidelity)}
+
+    def check_look(self, given: object) -> dict[str, Value]:
+        """A clean copy of the fidelities of a look: a legal value for each, or an error.
+
+        Raises:
+            ValueError: if a name is missing or unknown, or a value is not accepted.
+            TypeError: if it is no mapping, or a value has a wrong type.
+        """
+        names = tuple(self.targets)
+        example = f"at={{{', '.join(f'{name!r}: …' for name in names)}}}"
+        if not names:
+            raise ValueError(f"at is {given!r:.80}, but the space has no Fidelity; leave it out")
+        if not isinstance(given, Mapping):
+            raise TypeError(f"at must be a dict like {example}, not {given!r:.80}")
+        for name in given:
+            if name not in names:
+                raise ValueError(f"at has {name!r}, which is no Fidelity; give {example}")
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ValueError(f"at is missing {', '.join(map(repr, missing))}; give {example}")
+        return {name: _check(self[name], f"at {name!r}", given[name]) for name in names}
+
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """What looks are taken to cost, fidelity by fidelity."""
+        names = list(self.targets)
+        columns = self.columns_of(self.targets)
+        return tuple(Price.of(self[name], c) for name, c in zip(names, columns, strict=True))
+
+    def relative_cost(self, params: Mapping[str, object]) -> float:
+        """What a look is taken to cost, beside one at the target, where nobody has told."""
+        x = self.encode(params, anywhere=True)[None]
+        return float(np.exp(sum(price.log_cost(x)[0][0] for price in self.prices)))
 
     def check_context(self, given: object) -> dict[str, Value]:
         """A clean copy of a context: a legal value for each `Context`, or an error.

@@ -54,6 +54,8 @@ class Data:
     """Values that are taken for slips; nobody has judged them at first."""
     trial: Int[np.ndarray, " n"]
     """Which of the told trials each row is of."""
+    cost: Float[np.ndarray, " n"]
+    """What a trial cost up to each row, with the looks before it; NaN where nobody has said."""
 
     @classmethod
     def of(
@@ -70,24 +72,30 @@ class Data:
             return np.array(rows, dtype=np.float64).reshape(len(rows), D)
 
         told = [trial for trial in every if trial.state == "told"]
-        counts = [max(len(m.values) for m in trial.outcomes.values()) for trial in told]
+        seen = [(i, look) for i, trial in enumerate(told) for look in trial.seen]
+        counts = [max(len(m.values) for m in look.outcomes.values()) for _, look in seen]
         first = np.cumsum([0, *counts])
         shape = (int(first[-1]), len(problem.outcomes))
         Y, noise_var = np.full(shape, np.nan), np.full(shape, np.nan)
         for column, (name, outcome) in enumerate(problem.outcomes.items()):
             usual = outcome.noise_var
-            for row, trial in zip(first.tolist(), told, strict=False):
-                found = trial.outcomes.get(name)
+            for row, (_, look) in zip(first.tolist(), seen, strict=False):
+                found = look.outcomes.get(name)
                 if found is not None:
                     rows = slice(row, row + len(found.values))
                     Y[rows, column] = found.values
                     own = usual if found.noise_var is None else found.noise_var
                     noise_var[rows, column] = np.nan if own is None else own
             Y[:, column] *= outcome.sign
-        of = np.repeat(np.arange(len(told)), counts)
+        of = np.repeat(np.array([i for i, _ in seen], dtype=int), counts)
         known = np.zeros(shape, dtype=bool)
         X = stack("told")[of]
-        return cls(X, Y, noise_var, stack("pending"), stack("failed"), known, of)
+        for row, count, (_, look) in zip(first.tolist(), counts, seen, strict=False):
+            for column, u in problem.space.columns_of(look.at).items():
+                X[row : row + count, column] = u
+        paid = [total for trial in told for total in trial.paid]
+        cost = np.repeat(np.array(paid, dtype=float), counts)
+        return cls(X, Y, noise_var, stack("pending"), stack("failed"), known, of, cost)
 
     def __repr__(self) -> str:
         return (
@@ -102,8 +110,13 @@ class Data:
 
     @property
     def points(self) -> Float[np.ndarray, "t D"]:
-        """The point of each told trial, whatever number of rows it has."""
-        return self.X[np.searchsorted(self.trial, np.arange(self.told))]
+        """The point of each told trial, whatever number of rows it has: that of its last look."""
+        return self.X[np.searchsorted(self.trial, np.arange(self.told), side="right") - 1]
+
+    @property
+    def last(self) -> Bool[np.ndarray, " n"]:
+        """The rows of each trial's last look."""
+        return np.all(self.points[self.trial] == self.X, axis=1)
 
     @property
     def outcomes(self) -> int:
@@ -125,8 +138,11 @@ class Data:
         return replace(self, doubted=doubted)
 
     def means(self, column: int) -> Float[np.ndarray, " t"]:
-        """The mean of each told trial's values of an outcome that nobody doubts; NaN without."""
-        counts = ~np.isnan(self.Y[:, column]) & ~self.doubted[:, column]
+        """The mean of each told trial's values of an outcome that nobody doubts; NaN without.
+
+        Of several looks the last counts.
+        """
+        counts = ~np.isnan(self.Y[:, column]) & ~self.doubted[:, column] & self.last
         trial, y = self.trial[counts], self.Y[counts, column]
         number = np.bincount(trial, minlength=self.told)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -159,6 +175,7 @@ class Data:
             failed=self.failed[:0],
             doubted=self.doubted[:rows],
             trial=self.trial[:rows],
+            cost=self.cost[:rows],
         )
 
 

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from optpair.problem.defaults import LARGEST
 from optpair.problem.outcomes import Outcome, meant
 from optpair.problem.problem import Problem
 from optpair.shapes import Float
 from optpair.trials.data import Data
 from optpair.trials.notes import check_notes, check_reason
-from optpair.trials.trial import Measurement, Params, State, Trial
+from optpair.trials.numbers import FAILED, check_cost, check_noise_var, check_value, shown
+from optpair.trials.trial import Look, Measurement, Params, State, Trial
 
-FAILED = "if the evaluation failed, say so: tell(trial, failed=True)"
 MISSING = "leave out an outcome that was not measured"
 
 Told = SupportsFloat | Mapping[str, SupportsFloat | Sequence[SupportsFloat]] | None
@@ -100,7 +99,7 @@ class History:
         if params is None:
             return entry
         if not isinstance(params, Mapping):
-            raise TypeError(f"params must be a dict of what was really run, not {_shown(params)}")
+            raise TypeError(f"params must be a dict of what was really run, not {shown(params)}")
         actual = Params(self.space.check({**entry.trial.actual, **params}, anywhere=True))
         told = None if actual == entry.trial.params else actual
         x = self.space.encode(actual, anywhere=True)
@@ -122,21 +121,77 @@ class History:
         params: Mapping[str, Any] | None = None,
         notes: Mapping[str, object] | None = None,
         reason: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        cost: SupportsFloat | None = None,
     ) -> Trial:
         """Record a value or a failure; parameters instead of a trial add the user's own point.
 
         Parameters of a pending trial mean that trial, the first where there are several. `params`
-        are what was really run for a trial, and may be anywhere.
+        are what was really run for a trial, and may be anywhere; `at` are the fidelities of a look
+        at it, one of many.
         """
         outcome = self._outcome(value, noise_var, failed) | self._remarks(notes, reason, failed)
+        outcome["cost"] = check_cost(cost)
         if isinstance(trial, Mapping):
             if params is not None:
                 raise TypeError("params goes with a trial that was asked for: tell one dict, not 2")
+            if at is not None:
+                raise TypeError(
+                    "at goes with a trial that was asked for: a point of your own has its "
+                    "fidelities among its parameters"
+                )
             own = self._own(trial)
             entry = self._pending_at(own.trial.params) or own
-        else:
+        elif at is None and not self._goes_on(trial):
             entry = self._run_as(self._entries[self.pending(trial).id], params)
+        else:
+            if params is not None:
+                raise TypeError("params and at cannot be given together: say at, of this look")
+            entry = self._looked_at(trial, at, failed=bool(failed))
+            outcome["notes"] = {**entry.trial.notes, **outcome["notes"]}
         return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
+
+    def _goes_on(self, trial: Trial | int) -> bool:
+        """Whether a trial was looked at, but not yet as closely as was asked for."""
+        known = self.known(trial)
+        if not self.space.targets or known.state != "told":
+            return False
+        return self._beyond(self._fidelities(known.params), known)
+
+    def _fidelities(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: params[name] for name in self.space.targets}
+
+    def _beyond(self, at: Mapping[str, Any], known: Trial) -> bool:
+        """Whether fidelities are above those that a trial was seen at last."""
+        last = self._fidelities(known.actual)
+        return all(at[name] >= last[name] for name in at) and at != last
+
+    def _looked_at(
+        self, trial: Trial | int, at: Mapping[str, Any] | None, *, failed: bool
+    ) -> Entry:
+        """The entry of a trial for its next look; what was seen before is among its looks."""
+        known = self.known(trial)
+        clean = self._fidelities(known.params) if at is None else self.space.check_look(at)
+        if failed and at is not None:
+            raise ValueError("a look that failed says nothing: tell(trial, failed=True) ends it")
+        if known.state == "failed":
+            self.pending(trial)
+        entry = self._entries[known.id]
+        if known.state == "told":
+            if not self._beyond(clean, known):
+                raise ValueError(self._out_of_order(clean, known))
+            seen = Look(Params(self._fidelities(known.actual)), known.outcomes, known.cost)
+            entry = entry._replace(trial=replace(known, looks=(*known.looks, seen)))
+        return entry if failed else self._run_as(entry, clean)
+
+    def _out_of_order(self, at: Mapping[str, Any], known: Trial) -> str:
+        last = ", ".join(f"{n}={v!r}" for n, v in self._fidelities(known.actual).items())
+        given = ", ".join(f"{n}={v!r}" for n, v in at.items())
+        return (
+            f"trial {known.id} was already looked at with {last}, and {given} is not beyond that: "
+            "looks at one trial go up; revise(trial, value, at={…}) corrects one, and a run of its "
+            f"own is another point: tell({{**trial.params, **{dict(at)!r}}}, value)"
+        )
 
     def _own(self, params: Mapping[str, Any]) -> Entry:
         """The user's own point: legal, as one that was typed in and is not may be a slip."""
@@ -203,18 +258,41 @@ class History:
         params: Mapping[str, Any] | None = None,
         notes: Mapping[str, object] | None = None,
         reason: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        cost: SupportsFloat | None = None,
     ) -> Trial:
         """Record another value or failure of a trial in place of what was told before.
 
-        What was really run, and notes, stay as they are where none are given; notes are added.
+        What was really run, costs and notes stay as they are where none are given; notes are added.
+        `at` says which look is meant, by default the last.
         """
         outcome = self._outcome(value, noise_var, failed) | self._remarks(notes, reason, failed)
-        known = self.known(trial)
+        known, priced = self.known(trial), check_cost(cost)
         if known.state == "pending":
             raise ValueError(f"trial {known.id} is pending: tell it, there is nothing to revise")
         outcome["notes"] = {**known.notes, **outcome["notes"]}
+        if at is not None and self.space.check_look(at) != self._fidelities(known.actual):
+            return self._revise_look(known, self.space.check_look(at), outcome, priced)
+        outcome["cost"] = known.cost if priced is None else priced
         entry = self._run_as(self._entries[known.id], params)
         return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
+
+    def _revise_look(
+        self, known: Trial, at: Mapping[str, Any], outcome: Mapping[str, Any], cost: float | None
+    ) -> Trial:
+        """Another value of an earlier look."""
+        if outcome["state"] == "failed":
+            raise ValueError("a look that failed says nothing: revise(trial, failed=True)")
+        if at not in [look.at for look in known.looks]:
+            raise ValueError(f"trial {known.id} has no look at {dict(at)!r}: tell it first")
+        looks = tuple(
+            look
+            if look.at != at
+            else Look(look.at, outcome["outcomes"], look.cost if cost is None else cost)
+            for look in known.looks
+        )
+        trial = replace(known, looks=looks, notes=outcome["notes"])
+        return self._put(self._entries[known.id]._replace(trial=trial))
 
     def put_back(self, trial: Trial) -> Trial:
         """Let a trial that is known be as it is here, whatever came of it meanwhile."""
@@ -250,13 +328,13 @@ class History:
         if not isinstance(trial, Trial | int | np.integer) or isinstance(trial, bool):
             raise TypeError(
                 "trial must be what ask() returned, its id, or a dict of parameters, not "
-                + _shown(trial)
+                + shown(trial)
             )
         trial_id = trial.id if isinstance(trial, Trial) else int(trial)
         entry = self._entries.get(trial_id)
         if entry is None:
             raise ValueError(
-                f"trial {_shown(trial_id)} is unknown here: never asked, or cancelled; to add a "
+                f"trial {shown(trial_id)} is unknown here: never asked, or cancelled; to add a "
                 "value all the same, tell its parameters: tell(trial.params, value)"
             )
         known = entry.trial
@@ -274,9 +352,17 @@ class History:
         points = {entry.trial.id: entry.x for entry in entries}
         return Data.of(self.problem, [entry.trial for entry in entries], points)
 
+    def spent(self) -> float:
+        """What all trials have cost: as was told or, where not, in looks at the target."""
+        seen = [trial for trial in self if trial.state != "pending"]
+        return math.fsum(
+            self.space.relative_cost(trial.actual) if trial.spent is None else trial.spent
+            for trial in seen
+        )
+
     def measured(self) -> dict[str, int]:
         """How many values there are of each outcome."""
-        told = [trial.outcomes for trial in self]
+        told = [own.outcomes for trial in self for own in trial.seen]
         return {
             name: sum(len(found[name].values) for found in told if name in found)
             for name in self.problem.outcomes
@@ -285,7 +371,7 @@ class History:
     def _outcome(self, value: object, noise_var: object, failed: object) -> dict[str, Any]:
         """What `tell` changes in a trial, checked before anything is changed."""
         if not isinstance(failed, bool | np.bool_):
-            raise TypeError(f"failed must be True or False, not {_shown(failed)}")
+            raise TypeError(f"failed must be True or False, not {shown(failed)}")
         if failed:
             if value is not None or noise_var is not None:
                 raise ValueError("a failed trial has no value: pass failed=True alone")
@@ -328,7 +414,7 @@ class History:
             if len(names) > 1 and given is not None:
                 raise TypeError(
                     f"{what} must be a dict with some of {', '.join(map(repr, names))}, "
-                    f"not {_shown(given)}"
+                    f"not {shown(given)}"
                 )
             return {names[0]: given}
         unknown = [name for name in given if name not in names]
@@ -336,7 +422,7 @@ class History:
             hint = meant(unknown[0], names) if unknown else f"; {FAILED}"
             raise ValueError(
                 f"{what} must have names of outcomes, {', '.join(map(repr, names))}, "
-                f"not {_shown(dict(given))}{hint}"
+                f"not {shown(dict(given))}{hint}"
             )
         return dict(given)
 
@@ -347,7 +433,7 @@ class History:
                 "id": trial.id,
                 "params": dict(trial.params),
                 "state": trial.state,
-                "outcomes": {name: found.to_json() for name, found in trial.outcomes.items()},
+                "outcomes": _to_json(trial.outcomes),
                 **self._more(trial),
             }
             for trial in self
@@ -363,6 +449,13 @@ class History:
             found["notes"] = dict(trial.notes)
         if trial.reason is not None:
             found["reason"] = trial.reason
+        if trial.cost is not None:
+            found["cost"] = trial.cost
+        if trial.looks:
+            found["looks"] = [
+                {"at": dict(look.at), "outcomes": _to_json(look.outcomes), "cost": look.cost}
+                for look in trial.looks
+            ]
         return found
 
     @classmethod
@@ -376,20 +469,23 @@ class History:
 
     def _restore(self, row: Mapping[str, Any]) -> None:
         self._next = self._check_id(row["id"])
-        more: dict[str, Any] = {name: row.get(name) for name in ("notes", "reason")}
+        more: dict[str, Any] = {name: row.get(name) for name in ("notes", "reason", "cost")}
         more["params"] = row.get("actual")
         anywhere = more["params"] is not None and row["state"] != "pending"
-        trial, outcomes = self._put(self._new(row["params"], anywhere=anywhere)), row["outcomes"]
+        entry, outcomes = self._new(row["params"], anywhere=anywhere), row["outcomes"]
+        looks = tuple(self._restored_look(look) for look in row.get("looks", ()))
+        trial = self._put(entry._replace(trial=replace(entry.trial, looks=looks)))
         if row["state"] == "told":
-            values = {
-                name: found.get("replicates") or found["value"] for name, found in outcomes.items()
-            }
-            noises = {name: found["noise_var"] for name, found in outcomes.items()}
+            values, noises = _from_json(outcomes)
             self.tell(trial, values, noise_var=noises, **more)
         elif outcomes or row["state"] not in ("pending", "failed"):
             raise ValueError(f"trial {trial.id} has state {row['state']!r} and values {outcomes!r}")
         elif row["state"] == "failed":
             self.tell(trial, failed=True, **more)
+
+    def _restored_look(self, row: Mapping[str, Any]) -> Look:
+        outcomes = self._outcome(*_from_json(row["outcomes"]), False)["outcomes"]
+        return Look(Params(self.space.check_look(row["at"])), outcomes, check_cost(row["cost"]))
 
     def _check_id(self, trial_id: object) -> int:
         if isinstance(trial_id, bool) or not isinstance(trial_id, int) or trial_id < self._next:
@@ -397,21 +493,21 @@ class History:
         return trial_id
 
 
+def _to_json(outcomes: Mapping[str, Measurement]) -> dict[str, Any]:
+    return {name: found.to_json() for name, found in outcomes.items()}
+
+
+def _from_json(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values and noise variances by name."""
+    values = {name: own.get("replicates") or own["value"] for name, own in document.items()}
+    return values, {name: own["noise_var"] for name, own in document.items()}
+
+
 def _came(trial: Trial) -> str:
     if trial.state == "failed":
         return "failed"
     told = {name: found.value for name, found in trial.outcomes.items()}
     return f"value {trial.value}" if len(told) == 1 else f"values {told}"
-
-
-def check_value(value: object, name: str = "value", way_out: str = FAILED) -> float:
-    """A finite float, or an error that says what to do instead."""
-    number = as_number(value, name, way_out)
-    if not abs(number) <= LARGEST:  # NaN too
-        raise ValueError(
-            f"{name} must be finite and within ±{LARGEST:g}, not {_shown(value)}; {way_out}"
-        )
-    return number
 
 
 def _check_bounds(name: str, number: float, outcome: Outcome) -> None:
@@ -428,46 +524,3 @@ def _check_bounds(name: str, number: float, outcome: Outcome) -> None:
 def _is_list(given: object) -> bool:
     """Whether these are several numbers: a list, a tuple, or an array of one dimension."""
     return isinstance(given, list | tuple) or getattr(given, "ndim", 0) == 1
-
-
-def check_noise_var(value: object) -> float:
-    """A finite variance, zero allowed."""
-    number = as_number(value, "noise_var")
-    if not math.isfinite(number) or number < 0:
-        raise ValueError(
-            f"noise_var must be a finite variance ≥ 0, not {_shown(value)}; leave it out where the "
-            "noise is unknown"
-        )
-    return number
-
-
-def as_number(value: object, name: str, without: str = "") -> float:
-    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite.
-
-    `without` is the way out where there is none.
-    """
-    plain = value
-    if getattr(value, "ndim", None) == 0 and value is not np.ma.masked:
-        plain = getattr(value, "item", lambda: value)()
-    refused = isinstance(plain, bool | str | bytes | bytearray | complex | np.complexfloating)
-    if not refused and getattr(plain, "ndim", 0) == 0 and plain is not np.ma.masked:
-        try:
-            return float(plain)  # type: ignore[arg-type]
-        except OverflowError:  # an int or a fraction beyond float64
-            return math.inf if plain > 0 else -math.inf  # type: ignore[operator]
-        except (TypeError, ValueError, RuntimeError):
-            pass
-    shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
-    hint = f"; {without}" if value is None and without else ""
-    raise TypeError(
-        f"{name} must be one real number, not {type(value).__name__}{shape} ({_shown(value)}){hint}"
-    )
-
-
-def _shown(value: object) -> str:
-    """A short repr: of long arrays, and of ints that Python refuses to print."""
-    try:
-        text = repr(value)
-    except Exception:
-        return f"a {type(value).__name__} that cannot be shown"
-    return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -49,6 +51,16 @@ class Measurement(NamedTuple):
         return {"value": self.value, "noise_var": self.noise_var} | listed
 
 
+class Look(NamedTuple):
+    """What was seen of a trial at a fidelity, before it was looked at more closely."""
+
+    at: Mapping[str, Any]
+    """The fidelities, by name."""
+    outcomes: Mapping[str, Measurement]
+    cost: float | None = None
+    """What it cost beyond the look before it."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """One evaluation: its parameters, which are read-only, and what came of it."""
@@ -64,6 +76,10 @@ class Trial:
     """What the user wants to remember; the model does not read it."""
     reason: str | None = None
     """Why it failed."""
+    cost: float | None = None
+    """What it cost, or what its last look did beyond those before."""
+    looks: tuple[Look, ...] = ()
+    """Earlier looks at lower fidelities, in the order of these; `outcomes` are of the last one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcomes", MappingProxyType(dict(self.outcomes)))
@@ -73,6 +89,23 @@ class Trial:
     def actual(self) -> Mapping[str, Any]:
         """What was really run: `params`, unless something else was told."""
         return self.params if self.told_params is None else self.told_params
+
+    @property
+    def seen(self) -> tuple[Look, ...]:
+        """All looks, the last included, whose fidelities are among the parameters."""
+        return (*self.looks, Look({}, self.outcomes, self.cost))
+
+    @property
+    def paid(self) -> list[float]:
+        """What it had cost in all at each look, the last included; NaN where that is not known."""
+        costs = [math.nan if look.cost is None else look.cost for look in self.seen]
+        return list(itertools.accumulate(costs))
+
+    @property
+    def spent(self) -> float | None:
+        """What all looks have cost together, where that was told of each."""
+        total = self.paid[-1]
+        return None if math.isnan(total) else total
 
     @property
     def value(self) -> float | None:
@@ -99,5 +132,5 @@ class Trial:
 
     def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
         outcomes, notes = dict(self.outcomes), dict(self.notes)
-        told = (self.told_params, notes, self.reason)
+        told = (self.told_params, notes, self.reason, self.cost, self.looks)
         return Trial, (self.id, self.params, self.state, outcomes, *told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from optpair.gp.kernels.additive import Additive
 from optpair.gp.kernels.base import Columns, Covariance, Frequencies, Kernel
+from optpair.gp.kernels.curves import Curves
 from optpair.gp.kernels.radial import RBF, Matern52, Mixed, Radial
 
 KERNELS: dict[str, Kernel] = {
@@ -17,6 +18,7 @@ __all__ = [
     "Additive",
     "Columns",
     "Covariance",
+    "Curves",
     "Frequencies",
     "Kernel",
     "Matern52",

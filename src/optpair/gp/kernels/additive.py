@@ -21,22 +21,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
-from optpair.gp.kernels.base import Along, Columns, Frequencies, Kernel, Others, Points
-from optpair.gp.kernels.radial import (
-    Matern52,
-    RadialBetween,
-    RadialCovariance,
-    RadialJets,
-    RadialPairs,
-    RadialTarget,
-)
+from optpair.gp.kernels.base import Columns, Kernel
+from optpair.gp.kernels.radial import Matern52, RadialCovariance, RadialPairs
+from optpair.gp.kernels.sums import SumCovariance, Term
 from optpair.gp.priors import Normal
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.shapes import Float, Num
 
 SHARE = "interactions"  # the hyperparameter w
 
@@ -74,24 +68,7 @@ class Additive(Kernel):
 
 
 @dataclass(frozen=True)
-class Term:
-    """A radial kernel of some of the columns: one summand of (A1)."""
-
-    columns: Int[np.ndarray, " C"]
-    stretch: float  # the unit of derivatives, ℓ, in length scales of the term
-    covariance: RadialCovariance
-
-
-class Places(NamedTuple):
-    """Where f and its derivatives in a term's columns are among all, and in which units."""
-
-    rows: Int[np.ndarray, " J"]
-    within: Columns  # of the term's columns, those in which derivatives are taken
-    units: Float[np.ndarray, " J"]
-
-
-@dataclass(frozen=True)
-class AdditiveCovariance:
+class AdditiveCovariance(SumCovariance):
     """The additive kernel under M sets; without a share there are no interactions."""
 
     scale: Num[np.ndarray, "M D"]
@@ -116,73 +93,8 @@ class AdditiveCovariance:
 
     def _term(self, columns: np.ndarray, stretch: float, variance: np.ndarray) -> Term:
         scale = self.scale[:, columns] / stretch
-        return Term(columns, stretch, RadialCovariance(Matern52(), scale, variance, {}))
-
-    def diagonal(self, X: Points) -> Num[np.ndarray, "M q"]:
-        """var f(x) = a."""
-        return np.broadcast_to(self.outputscale[:, None], (len(self.outputscale), X.shape[-2]))
-
-    def target(self, Y: Others) -> AdditiveTarget:
-        """Points that covariances are taken with, again and again."""
-        parts = tuple(t.covariance.target(Y[..., t.columns]) for t in self.terms)
-        return AdditiveTarget(self, parts)
-
-    def between(self, X: Points, Y: Others) -> AdditiveBetween:
-        """cov(f(x), f(y)), (A1)."""
-        return self.target(Y).between(X)
-
-    def jets(
-        self, star: Float[np.ndarray, "M P D"], X: Points, order: int, along: Along = None
-    ) -> AdditiveJets:
-        """cov of f(x) with f, g and h at each x*: the sum over terms of (D1) to (D3)."""
-        return AdditiveJets.of(self, star, X, order, along)
-
-    def places(self, term: Term, order: int, along: Along) -> Places:
-        """Where a term's derivatives are among those in the columns `along`."""
-        wanted = range(self.scale.shape[1]) if along is None else along
-        own = {int(column): i for i, column in enumerate(term.columns)}
-        found = [(i, own[column]) for i, column in enumerate(wanted) if column in own]
-        rows = [0, *(1 + o * len(wanted) + i for o in range(order) for i, _ in found)]
-        units = [1.0, *(term.stretch ** (o + 1) for o in range(order) for _ in found)]
-        return Places(np.array(rows), tuple(i for _, i in found), np.array(units))
-
-    def jet_variance(self, order: int, along: Along = None) -> Float[np.ndarray, "M J J"]:
-        """Prior covariance of (f, g, h) at one point: the sum over terms of (D4)."""
-        M, D = len(self.scale), self.scale.shape[1] if along is None else len(along)
-        V = np.zeros((M, 1 + order * D, 1 + order * D))
-        for term in self.terms:
-            rows, within, units = self.places(term, order, along)
-            own = term.covariance.jet_variance(order, within)
-            V[:, rows[:, None], rows] += own * (units[:, None] * units)
-        return V
-
-    def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
-        """Draws from the spectral density, in radians per unit of x: each is of one term.
-
-        Terms have as many as their shares say, and one level in each of so many equal parts.
-        """
-        owner = self._owners(draws.coin)
-        omega = np.zeros(draws.direction.shape)
-        for i, term in enumerate(self.terms):
-            own = draws.direction[..., term.columns]
-            lengths = np.sqrt(np.sum(own * own, -1, keepdims=True))
-            unit = own / np.maximum(lengths, np.finfo(float).tiny)
-            level = _levels(draws.level, owner == i)
-            found = term.covariance.frequencies(Frequencies(unit, level, draws.coin))
-            omega[..., term.columns] += np.where((owner == i)[..., None], found, 0.0)
-        return omega
-
-    def _owners(self, coin: Float[np.ndarray, "M F"]) -> Int[np.ndarray, "M F"]:
-        """The term of each frequency, by systematic sampling.
-
-        The order of coins is a permutation, and the fraction of their sum is uniform and does not
-        depend on the order: one shift for all.
-        """
-        place = np.argsort(np.argsort(coin, -1), -1)
-        even = (place + coin.sum(-1, keepdims=True) % 1) / coin.shape[-1]
-        variances = np.stack([term.covariance.outputscale for term in self.terms], -1)
-        ends = np.cumsum(variances / self.outputscale[:, None], -1)[:, None, :-1]
-        return np.asarray(np.sum(even[..., None] >= ends, -1))
+        units = np.full((1, len(columns)), stretch)
+        return Term(columns, units, RadialCovariance(Matern52(), scale, variance, {}))
 
     def single(self) -> AdditiveCovariance:
         """In single precision, with unit output scale."""
@@ -196,105 +108,6 @@ class AdditiveCovariance:
         return replace(
             self, scale=self.scale[chosen], outputscale=self.outputscale[chosen], share=share
         )
-
-
-def _levels(
-    level: Float[np.ndarray, "M F"], chosen: Bool[np.ndarray, "M F"]
-) -> Float[np.ndarray, "M F"]:
-    """Levels of some frequencies, one in each of as many equal parts; the others are of no use.
-
-    Each level is in a part of its own, so that its place in it does not depend on its rank.
-    """
-    inside = level * level.shape[-1] % 1
-    rank = np.argsort(np.argsort(np.where(chosen, level, 2.0), -1), -1)
-    count = np.maximum(chosen.sum(-1, keepdims=True), 1)
-    return np.asarray(np.where(chosen, (rank + inside) / count, 0.5))
-
-
-@dataclass(frozen=True)
-class AdditiveTarget:
-    """n points y under M sets, for each term."""
-
-    covariance: AdditiveCovariance
-    parts: tuple[RadialTarget, ...]
-
-    def between(self, X: Points) -> AdditiveBetween:
-        """cov(f(x), f(y)), (A1)."""
-        terms = self.covariance.terms
-        found = zip(terms, self.parts, strict=True)
-        parts = tuple(part.between(X[..., term.columns]) for term, part in found)
-        return AdditiveBetween(self.covariance, parts, _sum([part.K for part in parts]))
-
-    def of_sets(self, chosen: slice | np.ndarray) -> AdditiveTarget:
-        """Of some of the sets."""
-        parts = tuple(part.of_sets(chosen) for part in self.parts)
-        return AdditiveTarget(self.covariance.of_sets(chosen), parts)
-
-
-def _sum(parts: list[np.ndarray]) -> np.ndarray:
-    """The sum of some arrays, none of which is changed."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
-
-
-@dataclass(frozen=True)
-class AdditiveBetween:
-    """K between q points and a target (n)."""
-
-    covariance: AdditiveCovariance
-    parts: tuple[RadialBetween, ...]
-    K: Num[np.ndarray, "M q n"]
-
-    def pull(self, by_K: Num[np.ndarray, "M q n"]) -> Num[np.ndarray, "M q D"]:
-        """Σ by_K ∂K/∂x, term by term."""
-        moved = np.zeros((*self.K.shape[:2], self.covariance.scale.shape[1]), self.K.dtype)
-        for term, part in zip(self.covariance.terms, self.parts, strict=True):
-            moved[..., term.columns] += part.pull(by_K)
-        return moved
-
-
-@dataclass(frozen=True)
-class AdditiveJets:
-    """cov of f(x) with (f, g, h) at x*; axes (set, star, row, x)."""
-
-    covariance: AdditiveCovariance
-    places: tuple[Places, ...]
-    parts: tuple[RadialJets, ...]
-    rows: Float[np.ndarray, "M P J q"]
-
-    @classmethod
-    def of(
-        cls,
-        covariance: AdditiveCovariance,
-        star: Float[np.ndarray, "M P D"],
-        X: Points,
-        order: int,
-        along: Along = None,
-    ) -> AdditiveJets:
-        """X is shared, (q, D), or each star has points of its own, (M, P, q, D)."""
-        terms = covariance.terms
-        places = tuple(covariance.places(term, order, along) for term in terms)
-        parts = tuple(
-            t.covariance.jets(star[..., t.columns], X[..., t.columns], order, p.within)
-            for t, p in zip(terms, places, strict=True)
-        )
-        J = 1 + order * (star.shape[2] if along is None else len(along))
-        rows = np.zeros((*star.shape[:2], J, X.shape[-2]))
-        for place, part in zip(places, parts, strict=True):
-            rows[:, :, place.rows] += part.rows * place.units[:, None]
-        return cls(covariance, places, parts, rows)
-
-    def pull(self, by_rows: Float[np.ndarray, "M P J q"]) -> Float[np.ndarray, "M q D"]:
-        """Σ by_rows ∂rows/∂x, over all stars, term by term."""
-        M, _, _, q = self.rows.shape
-        moved = np.zeros((M, q, self.covariance.scale.shape[1]))
-        found = zip(self.covariance.terms, self.places, self.parts, strict=True)
-        for term, place, part in found:
-            own = by_rows[:, :, place.rows] * place.units[:, None]
-            moved[..., term.columns] += part.pull(own)
-        return moved
 
 
 @dataclass(frozen=True)

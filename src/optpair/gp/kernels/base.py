@@ -90,6 +90,14 @@ class Frequencies(NamedTuple):
         return cls(turned, level, rng.uniform(size=(sets, count)))
 
 
+def even_amplitudes(
+    outputscale: Num[np.ndarray, " M"], draws: Frequencies
+) -> Float[np.ndarray, "M F"]:
+    """√(a/F), where frequencies are drawn from the spectral density of the whole kernel."""
+    size = np.sqrt(outputscale / draws.coin.shape[-1])[:, None]
+    return np.broadcast_to(size, draws.coin.shape)
+
+
 @runtime_checkable
 class Covariance(Protocol):
     """A kernel bound to M hyperparameter sets."""
@@ -128,6 +136,10 @@ class Covariance(Protocol):
 
     def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
         """Draws from the spectral density, in radians per unit of x."""
+        ...
+
+    def amplitudes(self, draws: Frequencies) -> Float[np.ndarray, "M F"]:
+        """The standard deviations of frequencies' weights, whose squares sum to a."""
         ...
 
     def single(self) -> Covariance:

@@ -42,7 +42,15 @@ import numpy as np
 from scipy.special import expit, fdtri, gammaincinv, logit
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
-from optpair.gp.kernels.base import Along, Columns, Frequencies, Kernel, Others, Points
+from optpair.gp.kernels.base import (
+    Along,
+    Columns,
+    Frequencies,
+    Kernel,
+    Others,
+    Points,
+    even_amplitudes,
+)
 from optpair.gp.priors import Normal
 from optpair.shapes import Float, Int, Num
 
@@ -294,6 +302,10 @@ class RadialCovariance:
         """Draws from the spectral density, in radians per unit of x."""
         lengths = self.kernel.lengths(draws, self.own)
         return draws.direction * lengths[..., None] / self.scale[:, None, :]
+
+    def amplitudes(self, draws: Frequencies) -> Float[np.ndarray, "M F"]:
+        """The same for all frequencies, √(a/F)."""
+        return even_amplitudes(self.outputscale, draws)
 
     def single(self) -> RadialCovariance:
         """In single precision, with unit output scale."""

@@ -23,7 +23,7 @@ from optpair.problem.outcomes import (
     outcome_from_json,
 )
 from optpair.problem.problem import VALUE
-from optpair.trials.history import check_noise_var
+from optpair.trials.numbers import check_noise_var
 from optpair.trials.trial import Measurement
 
 MET = Constraint(high=0.0)

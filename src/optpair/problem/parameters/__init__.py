@@ -8,23 +8,31 @@ from typing import Any
 from optpair.problem.parameters.base import Value
 from optpair.problem.parameters.categories import Categorical
 from optpair.problem.parameters.contexts import Context, ContextChoices, ContextRange
+from optpair.problem.parameters.fidelities import (
+    Fidelity,
+    FidelityFloat,
+    FidelityInt,
+    Price,
+)
 from optpair.problem.parameters.floats import Float
 from optpair.problem.parameters.ints import Int
 from optpair.problem.parameters.ordinals import Ordinal
 
 Parameter = Float | Int | Ordinal | Categorical
-KINDS = {
-    kind.__name__: kind for kind in (Float, Int, Ordinal, Categorical, ContextChoices, ContextRange)
-}
+_PLAIN = (Float, Int, Ordinal, Categorical)
+_ROLES = (ContextChoices, ContextRange, FidelityInt, FidelityFloat)
+KINDS = {kind.__name__: kind for kind in (*_PLAIN, *_ROLES)}
 
 __all__ = [
     "KINDS",
     "Categorical",
     "Context",
+    "Fidelity",
     "Float",
     "Int",
     "Ordinal",
     "Parameter",
+    "Price",
     "Value",
     "parameter_to_json",
     "width",
