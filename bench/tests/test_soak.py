@@ -111,7 +111,7 @@ def test_every_fault_would_be_found(tmp_path: Path) -> None:
 
 
 def test_faults_of_several_outcomes_would_be_found(tmp_path: Path) -> None:
-    here, there, far = {"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}, {"x": 9.0, "y": 4.0}
+    here, there, far = {"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}, {"x": 9.0, "y": 14.0}
     found = [
         joint(0, here, outcomes(here)),
         joint(1, there, outcomes(there) | {"load": 0.0}),  # not its value
