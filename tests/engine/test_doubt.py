@@ -30,7 +30,7 @@ def measured(seed: int, function: Callable[[np.ndarray], np.ndarray] = bowl) -> 
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(N, 2))
     y = function(X) + 0.5 * rng.standard_normal(N)
-    return Measured(X, y, np.full(N, np.nan), np.zeros(N, dtype=bool))
+    return Measured(X, y, np.full(N, np.nan), np.zeros(N, dtype=bool), np.arange(N))
 
 
 def with_value(data: Measured, row: int, value: float) -> Measured:
@@ -90,6 +90,7 @@ def test_a_repeat_that_agrees_is_believed_and_one_that_does_not_is_not() -> None
             np.append(data.y, value),
             np.full(N + 1, np.nan),
             np.zeros(N + 1, dtype=bool),
+            np.arange(N + 1),
         )
         assert found(again) == doubts
 

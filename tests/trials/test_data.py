@@ -52,11 +52,11 @@ def test_noise_that_is_known_of_all_trials_gives_way_to_a_trials_own() -> None:
 
 def test_values_are_exact_where_none_has_noise_and_none_contradicts_another() -> None:
     X, y, trusted = np.array([[0.1], [0.2], [0.2]]), np.array([1.0, 2.0, 2.0]), np.zeros(3, bool)
-    assert Measured(X, y, np.zeros(3), trusted).exact
-    assert not Measured(X, y, np.array([0.0, np.nan, 0.0]), trusted).exact
-    assert not Measured(X, y, np.array([0.0, 0.0, 1e-9]), trusted).exact
-    assert not Measured(X, np.array([1.0, 2.0, 2.1]), np.zeros(3), trusted).exact
-    assert not Measured(X[:0], y[:0], y[:0], trusted[:0]).exact
+    assert Measured(X, y, np.zeros(3), trusted, np.arange(3)).exact
+    assert not Measured(X, y, np.array([0.0, np.nan, 0.0]), trusted, np.arange(3)).exact
+    assert not Measured(X, y, np.array([0.0, 0.0, 1e-9]), trusted, np.arange(3)).exact
+    assert not Measured(X, np.array([1.0, 2.0, 2.1]), np.zeros(3), trusted, np.arange(3)).exact
+    assert not Measured(X[:0], y[:0], y[:0], trusted[:0], np.arange(0)).exact
 
 
 def test_rows_are_the_points_of_the_trials(history: History) -> None:
@@ -112,7 +112,7 @@ def test_nothing_at_all_has_shapes_too() -> None:
 def measured(n: int) -> Measured:
     X = np.linspace(0, 1, n)[:, None]
     noise_var = np.where(X[:, 0] < 0.5, np.nan, X[:, 0])
-    return Measured(X, X[:, 0], noise_var, X[:, 0] > 0.9)
+    return Measured(X, X[:, 0], noise_var, X[:, 0] > 0.9, np.arange(len(X)))
 
 
 @pytest.mark.parametrize("n", [1, MOST_ROWS, MOST_ROWS + 1, 2000])

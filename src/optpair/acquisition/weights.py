@@ -94,7 +94,7 @@ def fit_success(
     prior = Prior(lengthscale=process.prior.lengthscale, mean_scale=0.0)
     own = Process(process.columns, Matern52(), prior)
     k = max(-(-len(X) // most), 1)
-    theta = fit_mode(Sample(*(rows[::k] for rows in sample)), own)
+    theta = fit_mode(sample.some(slice(None, None, k)), own)
     hypers = own.table.hyperparameters(theta[None])
     return Success(fit(hypers, sample, kernel=own.kernel, columns=own.columns))
 

@@ -83,11 +83,11 @@ def _log_odds(
     most: int,
 ) -> float:
     """log of (V1); −∞ where the value's own noise is known to be as large."""
-    X, y, noise_var, _ = (part[others] for part in measured)
+    X, y, noise_var, *_ = (part[others] for part in measured)
     scaling = Scaling.of(y, warp)
     sample = Sample(X, scaling.standardise(y), scaling.variance(noise_var, y))
     k = max(-(-len(y) // most), 1)
-    theta = fit_mode(Sample(*(part[::k] for part in sample)), process)
+    theta = fit_mode(sample.some(slice(None, None, k)), process)
     hypers = process.table.hyperparameters(theta[None])
     posterior = fit(hypers, sample, kernel=process.kernel, columns=process.columns)
     means, variance = posterior.moments(measured.X[row][None])

@@ -93,7 +93,10 @@ class Engine:
             kernel = Curves(kernel, tuple(self.targets))
         prior = self.settings.prior
         return Process(
-            self.cube.layout.owner, kernel, prior.under_limits() if self.limited else prior
+            self.cube.layout.owner,
+            kernel,
+            prior.under_limits() if self.limited else prior,
+            runs=bool(self.targets),
         )
 
     @property
@@ -224,9 +227,12 @@ class Engine:
         return sampled
 
     def judge(self, data: Data, info: Info) -> Data:
-        """The data with the values marked that are more likely slips."""
+        """The data with the values marked that are more likely slips.
+
+        Among looks at several fidelities none is: a closer one may be far better than all others.
+        """
         settings = self.settings
-        if not (settings.doubt and self.inference.standardises):
+        if self.targets or not (settings.doubt and self.inference.standardises):
             return data
         with info.stage("doubt"):
             for column in self.objectives:
@@ -663,7 +669,8 @@ class Engine:
             floor *= float(np.max(known.outputscale))
         y = np.where(measured.doubted, 0.0, scaling.standardise(measured.y))
         noise_var = np.where(measured.doubted, MOST_NOISE, noise_var)
-        return Sample(measured.X, y, np.maximum(noise_var, floor))
+        run = measured.trial if self.targets else None
+        return Sample(measured.X, y, np.maximum(noise_var, floor), run)
 
     def _thinned(self, measured: Measured, scaling: Scaling) -> Sample:
         """What hyperparameters are inferred from."""

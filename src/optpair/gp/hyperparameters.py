@@ -174,7 +174,7 @@ class Table:
 
 
 Values = ArrayLike | Sequence[float] | Sequence[Sequence[float]]
-_SHARES = ("rough", "interactions", "common")
+_SHARES = ("rough", "interactions", "common", "luck")
 _LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "curve": 0.0}
 _LOWEST["noise"] = -float(np.finfo(float).tiny)
 
@@ -193,7 +193,8 @@ class Hyperparameters:
         own: the kernel's own, shape (M,) each. `rough`, from 0 to 1, is the share of Matérn-5/2 in
             the kernel `mixed`; `interactions`, likewise, that of all parameters together in
             `additive`; `common` that of the curve over fidelities, and `curve` its length scale,
-            where the space has a `Fidelity`.
+            where the space has a `Fidelity`; `luck` is the share of noise that looks at one trial
+            have in common, 0 where it is not given.
 
     Raises:
         ValueError: if a shape is wrong, or a value is not finite or not positive where it must be.

@@ -2,7 +2,11 @@
 
     log p(θ | y) = −½ rᵀ(K+Σ)⁻¹r − ½ log|K+Σ| + log prior(θ),    r = y − μ,
 
-whose derivative in K is ½(ααᵀ − (K+Σ)⁻¹) with α = (K+Σ)⁻¹r, without the prior. A chain asks for
+Observations of one run share its luck: of the noises of two of them a share η is common,
+
+    (L3)  Σ_ij = η √(σ_i² σ_j²)
+
+The derivative in K is ½(ααᵀ − (K+Σ)⁻¹) with α = (K+Σ)⁻¹r, without the prior. A chain asks for
 this hundreds of times on a matrix that LAPACK is fast at; each pair of points is met once.
 """
 
@@ -18,8 +22,8 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from optpair.gp.hyperparameters import Thetas
 from optpair.gp.kernels.base import PairwiseFit
-from optpair.gp.process import Process
-from optpair.shapes import Bool, Float
+from optpair.gp.process import SHARED, Process
+from optpair.shapes import Bool, Float, Int
 
 Densities = Float[np.ndarray, " B"]
 SHORTEST = 1e-4  # of the points' extent: distances in shorter length scales are lost to round-off
@@ -31,6 +35,13 @@ class Sample(NamedTuple):
     X: Float[np.ndarray, "n D"]
     y: Float[np.ndarray, " n"]
     noise_var: Float[np.ndarray, " n"]
+    run: Int[np.ndarray, " n"] | None = None
+    """The run that each observation is of, where some are of one run and share its luck."""
+
+    def some(self, chosen: slice | np.ndarray) -> Sample:
+        """Some of the observations."""
+        run = None if self.run is None else self.run[chosen]
+        return Sample(self.X[chosen], self.y[chosen], self.noise_var[chosen], run)
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,11 @@ class Likelihood:
         extent = float(np.ptp(sample.X)) if sample.X.size else 0.0
         self._shortest = max(SHORTEST * extent, np.finfo(np.float64).tiny)
         n = len(sample.y)
+        self._together = None
+        if sample.run is not None and SHARED in {block.name for block in self._table.blocks}:
+            first, second = np.triu_indices(n, 1)
+            self._together = np.flatnonzero(sample.run[first] == sample.run[second])
+            self._ends = first[self._together], second[self._together]
         self._upper = np.triu(np.ones((n, n), dtype=bool), 1).reshape(-1)
         self._pairs, self._diagonal = np.flatnonzero(self._upper), slice(None, None, n + 1)
 
@@ -82,10 +98,14 @@ class Likelihood:
     def _fit(self, theta: Thetas) -> _Fit:
         values = self._table.values(theta)
         kernel = self._pairwise.fit(values)
+        between = kernel.pairs
+        if self._together is not None:
+            between = between.copy()
+            between[:, self._together] += values[SHARED] * self._of_runs(values)  # (L3)
         residuals = self._y - values["mean"]
         B, n = residuals.shape
         factors = np.zeros((B, n * n))
-        for matrix, pairs in zip(factors, kernel.pairs, strict=True):
+        for matrix, pairs in zip(factors, between, strict=True):
             matrix[self._upper] = pairs
         diagonals = factors[:, self._diagonal]  # a view
         diagonals[:] = kernel.diagonal[:, None] + np.where(
@@ -115,7 +135,33 @@ class Likelihood:
         flat[~fit.positive] = 0.0
         by_pairs, by_diagonal = flat.take(self._pairs, axis=1), flat[:, self._diagonal] / -2
         by_pairs *= -1
-        return fit.kernel.pull(by_pairs, np.sum(by_diagonal, axis=1)) | {
+        found = fit.kernel.pull(by_pairs, np.sum(by_diagonal, axis=1)) | {
             "noise": np.sum(by_diagonal[:, ~self._known], axis=1, keepdims=True),
             "mean": np.sum(fit.weights, axis=1, keepdims=True),
+        }
+        if SHARED in fit.values:
+            found |= self._by_luck(fit.values, by_pairs, found["noise"])
+        return found
+
+    def _of_runs(self, values: Mapping[str, Float[np.ndarray, "B _"]]) -> Float[np.ndarray, "B t"]:
+        """√(σ_i² σ_j²) of pairs of one run."""
+        noise = np.where(self._known, self._noise_var, values["noise"])
+        first, second = self._ends
+        return np.sqrt(noise[:, first] * noise[:, second])
+
+    def _by_luck(
+        self,
+        values: Mapping[str, Float[np.ndarray, "B _"]],
+        by_pairs: Float[np.ndarray, "B p"],
+        by_noise: Float[np.ndarray, "B 1"],
+    ) -> dict[str, Float[np.ndarray, "B _"]]:
+        """Derivatives by the share of luck, and by the noise with what goes through it."""
+        if self._together is None:
+            return {SHARED: np.zeros_like(by_noise)}
+        luck, by_luck = self._of_runs(values), by_pairs[:, self._together]
+        ends = sum((~self._known[end]).astype(float) for end in self._ends)
+        through = values[SHARED] * np.sum(by_luck * luck * ends / 2, 1, keepdims=True)
+        return {
+            SHARED: np.sum(by_luck * luck, axis=1, keepdims=True),
+            "noise": by_noise + through / values["noise"],
         }

@@ -190,7 +190,10 @@ def conditioned(
 ) -> Paths:
     """The paths with these frequencies and weights, and these standard normal noises."""
     covariance = posterior.covariance
-    noise = np.sqrt(posterior.noise_var)[:, None] * np.moveaxis(white, 0, 2)
+    normal = np.moveaxis(white, 0, 2)
+    if posterior.runs is not None:
+        normal = posterior.runs.correlated(normal)
+    noise = np.sqrt(posterior.noise_var)[:, None] * normal
     prior = np.concatenate(
         [
             _prior(omega[sets], cosine[sets], sine[sets], posterior.X)

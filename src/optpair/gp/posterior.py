@@ -25,7 +25,8 @@ from optpair.gp.kernels import Columns, Covariance, Kernel, Matern52, as_kernel
 from optpair.gp.kernels.base import Between, Points, Target
 from optpair.gp.likelihood import Sample
 from optpair.gp.linalg import JITTERS, inverse_factor
-from optpair.shapes import Bool, Float
+from optpair.gp.process import SHARED
+from optpair.shapes import Bool, Float, Int
 from optpair.threads import engine_work
 
 STRIP, STRIPS = 64, 4  # rows of C⁻¹ at least, and how many strips at most
@@ -34,6 +35,39 @@ ROWS = 2**17  # and entries of their rows of covariances, which stay in cache
 TOGETHER = 2_000_000  # entries of Gram matrices made together
 FURTHEST = 1e4  # length scales from the origin: beyond, r² loses more than 1e-7 to round-off
 SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Observations of one run, which share its luck (L3)."""
+
+    run: Int[np.ndarray, " n"]
+    share: Float[np.ndarray, " M"]
+
+    def covariance(self, noise_var: Float[np.ndarray, "M n"]) -> Float[np.ndarray, "M n n"]:
+        """Of the noises of different observations; zero on the diagonal."""
+        same = (self.run[:, None] == self.run) & ~np.eye(len(self.run), dtype=bool)
+        root = np.sqrt(noise_var)
+        return self.share[:, None, None] * same * root[:, :, None] * root[:, None]  # (L3)
+
+    def correlated(self, white: Float[np.ndarray, "M P n"]) -> Float[np.ndarray, "M P n"]:
+        """Standard normal numbers, those of k observations of a run with the correlation η.
+
+        √(1 − η) w_i + b Σ w_j, over the run's, with b such that the variances are 1.
+        """
+        own = 1 - self.share[:, None, None]
+        _, of, counts = np.unique(self.run, return_inverse=True, return_counts=True)
+        k = counts[of]
+        sums = white @ (of[:, None] == of)
+        return np.sqrt(own) * white + (np.sqrt(own + k * (1 - own)) - np.sqrt(own)) / k * sums
+
+    def of_sets(self, chosen: slice | np.ndarray) -> Runs:
+        """Of some of the sets."""
+        return replace(self, share=self.share[chosen])
+
+    def and_another(self) -> Runs:
+        """With one more observation, of a run of its own."""
+        return replace(self, run=np.append(self.run, self.run.max() + 1))
 
 
 @dataclass(frozen=True)
@@ -53,6 +87,7 @@ class Posterior:
     inverse_factor: Float[np.ndarray, "M n n"]
     weights: Float[np.ndarray, "M F n"]  # (K + Σ)⁻¹ (y − μ)
     jitter: Float[np.ndarray, " M"]  # added to the diagonal, relative to it
+    runs: Runs | None = None  # whose observations share noise
 
     @property
     def sets(self) -> int:
@@ -144,9 +179,10 @@ class Posterior:
         """m(X) without a covariance: with w the weights, K w = (y − μ) − Σ w."""
         prior = self.covariance.diagonal(self.X)
         diagonal = self.noise_var + self.jitter[:, None] * (prior + self.noise_var)
-        return np.asarray(
-            self.mean[:, None, None] + self.residual - diagonal[:, None] * self.weights
-        )
+        noise = diagonal[:, None] * self.weights
+        if self.runs is not None:
+            noise = noise + self.weights @ self.runs.covariance(self.noise_var)
+        return np.asarray(self.mean[:, None, None] + self.residual - noise)
 
     def left_out(self) -> tuple[Float[np.ndarray, "M n"], Float[np.ndarray, "M n"]]:
         """Mean and variance of each observation, noise included, given all the others.
@@ -197,7 +233,8 @@ class Posterior:
         """Of some of the sets."""
         names = ("mean", "noise", "noise_var", "residual", "inverse_factor", "weights", "jitter")
         own = {name: getattr(self, name)[chosen] for name in names}
-        return replace(self, covariance=self.covariance.of_sets(chosen), **own)
+        runs = None if self.runs is None else self.runs.of_sets(chosen)
+        return replace(self, covariance=self.covariance.of_sets(chosen), runs=runs, **own)
 
     def append(self, x: Float[np.ndarray, " D"], values: Float[np.ndarray, "M F"]) -> Posterior:
         """Add one observation, with the noise of a future query.
@@ -223,6 +260,7 @@ class Posterior:
             residual=residual,
             inverse_factor=inverse,
             weights=residual,
+            runs=None if self.runs is None else self.runs.and_another(),
         )
         return replace(grown, weights=grown.solve(residual))
 
@@ -282,24 +320,29 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
     `columns[c]` is the parameter whose length scale column c has. The noise of a future query is
     the inferred one or, where every observation's is known, their median.
     """
-    X, y, noise_var = sample
+    X, y, noise_var, run = sample
     n, M = len(y), hypers.sets
     covariance = kernel.bind(hypers, columns)
     given = np.isfinite(noise_var)
     noise = np.full(M, np.median(noise_var)) if n and given.all() else hypers.noise
     noises = np.where(given, noise_var, hypers.noise[:, None])
     diagonal = covariance.diagonal(X) + noises
+    runs = None
+    if run is not None and SHARED in hypers.own and len(np.unique(run)) < n:
+        runs = Runs(run, hypers.own[SHARED])
     inverse, jitter = np.empty((M, n, n)), np.zeros(M)
     block = max(TOGETHER // max(n * n, 1), 1)
     for start in range(0, M if n else 0, block):
         some = slice(start, min(start + block, M))
         grams = covariance.of_sets(some).between(X, X).K
         grams[:, np.arange(n), np.arange(n)] = diagonal[some]
+        if runs is not None:
+            grams += runs.of_sets(some).covariance(noises[some])
         for m, K in enumerate(grams, start):
             inverse[m], jitter[m] = inverse_factor(K)
     residual = (y - hypers.mean[:, None])[:, None]
     posterior = Posterior(
-        covariance, hypers.mean, noise, X, noises, residual, inverse, residual, jitter
+        covariance, hypers.mean, noise, X, noises, residual, inverse, residual, jitter, runs
     )
     return replace(posterior, weights=posterior.solve(residual))
 

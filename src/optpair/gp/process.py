@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from optpair.gp.hyperparameters import Block, Exp, Table, Times
+from optpair.gp.hyperparameters import Block, Exp, Logit, Table, Times
 from optpair.gp.kernels import Columns, Kernel, Matern52
 from optpair.gp.priors import Normal, Prior
+
+SHARED, SPREAD = "luck", 2.0  # the share of noise that looks at one run have in common, its prior
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,8 @@ class Process:
     """The parameter that each column of the cube belongs to, and whose length scale it has."""
     kernel: Kernel = field(default_factory=Matern52)
     prior: Prior = field(default_factory=Prior)
+    runs: bool = False
+    """Whether observations of one run share its luck, and how much is inferred."""
 
     @property
     def d(self) -> int:
@@ -35,6 +39,7 @@ class Process:
                 Block("noise", 1, Exp(prior.noise_floor), prior.noise, power=2),
                 Block("mean", 1, Times(prior.mean_scale), Normal(), power=1),
                 *self.kernel.blocks(),
+                *([Block(SHARED, 1, Logit(SPREAD), Normal())] if self.runs else []),
             ),
             self.d,
         )

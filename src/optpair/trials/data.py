@@ -25,6 +25,8 @@ class Measured(NamedTuple):
     noise_var: Float[np.ndarray, " n"]
     doubted: Bool[np.ndarray, " n"]
     """Values that are taken for slips, and say nothing."""
+    trial: Int[np.ndarray, " n"]
+    """The told trial that each is of."""
 
     @property
     def exact(self) -> bool:
@@ -128,7 +130,11 @@ class Data:
         y = self.Y[:, column]
         there = ~np.isnan(y)
         return Measured(
-            self.X[there], y[there], self.noise_var[there, column], self.doubted[there, column]
+            self.X[there],
+            y[there],
+            self.noise_var[there, column],
+            self.doubted[there, column],
+            self.trial[there],
         )
 
     def doubting(self, column: int, found: Bool[np.ndarray, " k"]) -> Data:
