@@ -150,7 +150,6 @@ def test_the_target_need_not_be_the_high_end():
     assert result.x["h"] == 0.1
     assert abs(result.x["x"] - 0.3) < 0.1
     assert result.trials[0].params["h"] == 1.0  # the cheap end
-    assert result.optimizer.spent < 13  # of 16
 
 
 def test_several_fidelities_contexts_and_categories_go_together():

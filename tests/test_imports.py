@@ -86,6 +86,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "goals",
         "plate",
         "step",
+        "going_on",
         "fronts",
         "answers",
         "session",

@@ -234,7 +234,7 @@ def test_brackets_of_hyperband_keep_what_they_know(seen: list[Data]) -> None:
     assert sum(len(model.trials) for model in sampler._models.values()) <= 12
 
 
-def test_a_pruned_trial_counts_with_its_last_report(seen: list[Data]) -> None:
+def test_a_pruned_trial_counts_as_what_it_reported(seen: list[Data]) -> None:
     study = study_with(JESSampler(seed=0, search_space=SPACE))
     for reports in ([4.0, 3.0], []):
         trial = study.ask(SPACE)
@@ -242,7 +242,8 @@ def test_a_pruned_trial_counts_with_its_last_report(seen: list[Data]) -> None:
             trial.report(value, step)
         study.tell(trial, state=TrialState.PRUNED)
     study.ask(SPACE)
-    np.testing.assert_array_equal(seen[-1].Y[:, 0], [-3.0])
+    np.testing.assert_array_equal(seen[-1].Y[:, 0], [-4.0, -3.0])
+    np.testing.assert_array_equal(seen[-1].X[:, -1], [0.0, 0.5])  # of three steps, at the least
     assert len(seen[-1].failed) == 0
 
 

@@ -29,7 +29,7 @@ from optpair.threads import engine_work
 from optpair.trials.data import Data
 from optpair.trials.transform import Scaling
 
-DESIGN, SUGGEST, ANSWER = range(3)  # one stream of randomness for each purpose
+DESIGN, SUGGEST, ANSWER, PRUNE = range(4)  # one stream of randomness for each purpose
 
 LARGEST_PLATE = 1000
 SPARSE, RARE = 1.25, 1.5  # times as many told trials at the next look, where nothing says sooner

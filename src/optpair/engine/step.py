@@ -426,6 +426,36 @@ class Engine:
             return 0.0
         return max(self.choose(stream, sampled, model, data, entry)[1], 0.0)
 
+    def function(
+        self,
+        stream: Stream,
+        sampled: Sampled,
+        model: Model,
+        data: Data,
+        entry: Entry,
+        region: Region,
+    ) -> tuple[Acquisition, Float[np.ndarray, "N D"]]:
+        """The acquisition function as it is maximised, and points at which it is screened."""
+        posteriors, paths, optima = sampled
+        paths = paths if "paths" in entry.needs else None
+        anchors = goals.best_data(self.sought, model.wanted, posteriors, data)
+        points = self.points(stream.child(1), region, anchors, data, optima=optima is not None)
+        context = Context(
+            posteriors,
+            self.cube,
+            points,
+            stream.child(0),
+            paths,
+            optima,
+            model.wanted,
+            self.sought,
+            self.targets,
+        )
+        weights: tuple[Weight, ...] = model.weights
+        if self.beliefs is not None and self.beliefs.placed and optima is None:
+            weights = (*weights, Placed(self.beliefs, data.told))
+        return weighted(entry.build(context), entry.scale, weights, model.worst), points
+
     def choose(
         self,
         stream: Stream,
@@ -442,27 +472,9 @@ class Engine:
         if there is one.
         """
         shared = shared or Shared()
-        (posteriors, paths, optima), known = sampled, self._known(data)
+        optima, known = sampled.optima, self._known(data)
         region = self.region.without(known)
-        paths = paths if "paths" in entry.needs else None
-        anchors = goals.best_data(self.sought, model.wanted, posteriors, data)
-        points = self.points(stream.child(1), region, anchors, data, optima=optima is not None)
-        context = Context(
-            posteriors,
-            self.cube,
-            points,
-            stream.child(0),
-            paths,
-            optima,
-            model.wanted,
-            self.sought,
-            self.targets,
-        )
-        plain = entry.build(context)
-        weights: tuple[Weight, ...] = model.weights
-        if self.beliefs is not None and self.beliefs.placed and optima is None:
-            weights = (*weights, Placed(self.beliefs, data.told))
-        acquisition = weighted(plain, entry.scale, weights, model.worst)
+        acquisition, points = self.function(stream, sampled, model, data, entry, region)
         if optima is not None:
             stars = optima.some_points(budget.STARS)
             if self.targets and region is self.anywhere:

@@ -13,12 +13,13 @@ except ModuleNotFoundError as error:
 from optpair.integrations.optuna.attributes import NOISE_VAR
 
 if TYPE_CHECKING:
+    from optpair.integrations.optuna.pruner import JESPruner
     from optpair.integrations.optuna.sampler import JESSampler
     from optpair.integrations.optuna.stopping import StopCallback
 
-__all__ = ["NOISE_VAR", "JESSampler", "StopCallback"]
+__all__ = ["NOISE_VAR", "JESPruner", "JESSampler", "StopCallback"]
 
-_HOMES = {"JESSampler": "sampler", "StopCallback": "stopping"}
+_HOMES = {"JESPruner": "pruner", "JESSampler": "sampler", "StopCallback": "stopping"}
 
 
 def __getattr__(name: str) -> Any:

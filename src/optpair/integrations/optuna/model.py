@@ -11,13 +11,15 @@ from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair.engine.answers import Answers
-from optpair.engine.session import Session
+from optpair.engine.going_on import goes_on
+from optpair.engine.session import PRUNE, Session
 from optpair.integrations.optuna.attributes import known_params, read_trials, revisions, state
 from optpair.integrations.optuna.outcomes import StudyOutcomes
 from optpair.integrations.optuna.space import Domain
+from optpair.integrations.optuna.steps import STEP, Steps
 from optpair.problem.problem import Problem
 from optpair.trials.data import Data
-from optpair.trials.trial import Trial
+from optpair.trials.trial import Look, Measurement, Trial
 
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 _OUT = (TrialState.RUNNING, TrialState.WAITING)
@@ -33,6 +35,8 @@ class StudyModel:
     trials: dict[int, Trial | None] = field(default_factory=dict)
     points: dict[int, np.ndarray] = field(default_factory=dict)
     revised: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    steps: Steps | None = None
+    """Those of whole trials, whether they are modelled or not."""
 
     @property
     def problem(self) -> Problem:
@@ -61,11 +65,35 @@ class StudyModel:
         x, became = self.domain.encode(known_params(trial, self.domain.distributions)), state(trial)
         if x is None or became not in ("told", "failed"):
             return None
+        if self.domain.steps is not None and became == "told":
+            return self._looked_at(trial, trial.number)
         self.points[trial.number] = x
         found = self.outcomes.measured(trial) if became == "told" else None
         if found is None:  # infinite values too: Optuna accepts them
             return Trial(trial.number, dict(trial.params), "failed")
         return Trial(trial.number, dict(trial.params), "told", found)
+
+    def _looked_at(self, trial: FrozenTrial, number: int) -> Trial | None:
+        """A trial with what it reported on the way; one that did not end counts as it was last."""
+        steps, params = self.domain.steps, known_params(trial, self.domain.distributions)
+        assert steps is not None
+        (name,) = self.problem.names
+        looks = {n: {name: Measurement(v)} for n, v in steps.looks(trial).items()}
+        if trial.state == TrialState.COMPLETE:
+            ended = self.outcomes.measured(trial)
+            x = self.domain.encode(params)
+            if ended is None and x is not None:
+                self.points[number] = x
+                return Trial(number, dict(trial.params), "failed")
+            if ended is not None:
+                looks[steps.count] = ended
+        last = max(looks, default=None)
+        point = None if last is None else self.domain.encode(params, last)
+        if last is None or point is None:
+            return None
+        self.points[number] = point
+        before = tuple(Look({STEP: n}, own) for n, own in looks.items() if n < last)
+        return Trial(number, dict(trial.params), "told", looks[last], looks=before)
 
     def has_read(self, trial: FrozenTrial) -> bool:
         """Whether this model is about the trial as it is: one that ended since is for the next."""
@@ -81,8 +109,11 @@ class StudyModel:
         told = self.told()
         return [o for o in self.outcomes.objectives if not any(o in t.outcomes for t in told)]
 
-    def data(self, study: Study, but: int = -1) -> Data:
-        """The arrays that the engine sees; trial `but` is the one that is asked for."""
+    def data(self, study: Study, but: int = -1, *, running: bool = False) -> Data:
+        """The arrays that the engine sees; trial `but` is the one that is asked for.
+
+        With `running`, what trials that are under way have reported is among them.
+        """
         ended = (self.trials[number] for number in sorted(self.trials))
         known = [trial for trial in ended if trial is not None]
         points = dict(self.points)
@@ -92,7 +123,32 @@ class StudyModel:
             if x is not None:
                 known.append(Trial(trial.number, params))
                 points[trial.number] = x
-        return Data.of(self.problem, known, points)
+        if running and self.domain.steps is not None:
+            known += self._running(study)
+        return Data.of(self.problem, known, points | self.points)
+
+    def _running(self, study: Study) -> list[Trial]:
+        """What trials that are under way have reported; they are pending as well."""
+        trials = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        found = [self._looked_at(trial, -1 - trial.number) for trial in trials]
+        return [trial for trial in found if trial is not None]
+
+    def goes_on(self, study: Study, trial: FrozenTrial, complete: int) -> bool:
+        """Whether a trial that has just reported is worth going on with."""
+        steps, domain = self.domain.steps, self.domain
+        ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if steps is None or len(ended) < complete:
+            return True
+        last = max(steps.looks(trial), default=steps.count)
+        further = [level for level in steps.levels if level > last]
+        params = known_params(trial, domain.distributions)
+        points = [domain.encode(params, n) for n in (last, *further)]
+        if last not in steps.levels or not further or any(x is None for x in points):
+            return True
+        session, data = self.session, self.data(study, trial.number, running=True)
+        stream = session.stream(PRUNE, trial.number).child(last)
+        here, *others = [x for x in points if x is not None]
+        return goes_on(session.engine, stream, session.memory, data, here, np.array(others))
 
     def answers(self, study: Study) -> Answers:
         """What can be asked of the model now."""

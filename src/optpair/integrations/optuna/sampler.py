@@ -53,6 +53,7 @@ from optpair.integrations.optuna.private import (
     set_constraints,
 )
 from optpair.integrations.optuna.space import Domain, SearchSpace, to_parameter
+from optpair.integrations.optuna.steps import Steps
 from optpair.problem.defaults import ACQUISITION, LARGEST
 from optpair.problem.limits import Limits, Where
 from optpair.problem.outcomes import Objective, Outcome
@@ -88,7 +89,9 @@ class JESSampler(BaseSampler):
 
     Trials that are running, in this process or another, are pending points; enqueued ones too. A
     trial that failed lowers the chance of success around it; one whose worker died teaches nothing.
-    A pruned trial counts with the last value it reported, and not at all where it reported none.
+    Where trials were pruned, all that trials have reported (`trial.report`) is modelled as looks at
+    them: a pruned one counts as what it was at its last step, and not at all where it reported
+    nothing; what is recommended is for the last step of completed trials. See `JESPruner`.
     The variance of one value's noise, where it is known, is the trial's user attribute `NOISE_VAR`.
 
     A study may have several objectives, and constraints, which `trial.set_constraint` or
@@ -200,6 +203,7 @@ class JESSampler(BaseSampler):
             self._models: dict[Any, StudyModel] = {}
             self._conditions: dict[Any, tuple[int, Learnt]] = {}
             self._checked = False
+            self._prunes = False
             self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
         return bracket_of(study)
 
@@ -243,7 +247,7 @@ class JESSampler(BaseSampler):
             return {}
         with self._lock:
             model = self._read(study, search_space)
-            seen = model.data(study, but=trial.number)
+            seen = model.data(study, but=trial.number, running=True)
             x = model.session.suggest(seen, trial.number, share=True)
             params = model.domain.decode(x)
             publish(study, trial, params, search_space)
@@ -460,14 +464,15 @@ class JESSampler(BaseSampler):
         known = self._distributions(study)
         known = {n: d for n, d in known.items() if n in distributions or d.single()}
         learnt = {n: own for n, own in self._learnt(study).items() if n in known}
-        same = model is not None and model.domain.learnt == learnt
+        steps = self._steps(study)
+        same = model is not None and model.domain.learnt == learnt and model.steps == steps
         if model is None or not same or model.domain.distributions != distributions:
-            model = self._model(known, learnt, StudyOutcomes.of(study, (), self._noise))
+            model = self._model(known, learnt, StudyOutcomes.of(study, (), self._noise), steps)
         new = model.unread(study)
         keys = constraint_keys(new) | model.outcomes.constraints.keys()
         outcomes = StudyOutcomes.of(study, keys, self._noise)
         if outcomes != model.outcomes:  # a constraint that no trial had before, or other names
-            model = self._model(known, learnt, outcomes)
+            model = self._model(known, learnt, outcomes, steps)
             new = model.unread(study)
         self._models[bracket] = model
         model.read(new)
@@ -485,11 +490,45 @@ class JESSampler(BaseSampler):
         known: Mapping[str, BaseDistribution],
         learnt: Learnt,
         outcomes: StudyOutcomes,
+        steps: Steps | None,
     ) -> StudyModel:
         """A model that has read no trial yet."""
-        domain = self._domain(known, limits=self._limits, guesses=self._guesses, learnt=learnt)
+        domain = self._domain(
+            known,
+            limits=self._limits,
+            guesses=self._guesses,
+            learnt=learnt,
+            steps=steps if len(outcomes.all) == 1 else None,
+        )
         problem = Problem(domain.space, outcomes.all)
-        return StudyModel(domain, outcomes, Session(problem, seed=self._seed, **self._options))
+        session = Session(problem, seed=self._seed, **self._options)
+        return StudyModel(domain, outcomes, session, steps=steps)
+
+    def _steps(self, study: Study) -> Steps | None:
+        """The steps of a whole trial, where trials report them and some are or may be pruned."""
+        if len(study.directions) > 1 or not self._may_look:
+            return None
+        trials = study.get_trials(deepcopy=False)
+        pruned = any(t.state == TrialState.PRUNED and t.intermediate_values for t in trials)
+        return Steps.of(trials) if pruned or self._prunes else None
+
+    @property
+    def _may_look(self) -> bool:
+        """Known hyperparameters are of the parameters alone."""
+        return not isinstance(self._options["hyperparameters"], Hyperparameters)
+
+    def goes_on(self, study: Study, trial: FrozenTrial, complete: int) -> bool:
+        """Whether a trial that has just reported is to go on; see `JESPruner`.
+
+        Always before so many trials are complete.
+        """
+        with self._lock:
+            self._check(study)
+            self._prunes = True
+            modelled = self._domain(self._distributions(study)).distributions
+            if not modelled:
+                return True
+            return self._read(study, modelled).goes_on(study, trial, complete)
 
     def _warn_once(self, key: tuple[str], message: str) -> None:
         if key not in self._said:

@@ -17,6 +17,7 @@ from optuna.distributions import (
 )
 
 from optpair.integrations.optuna.conditions import Learnt
+from optpair.integrations.optuna.steps import STEP, Steps
 from optpair.problem.defaults import WHOLE
 from optpair.problem.limits import Limits
 from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Parameter, Space
@@ -117,7 +118,7 @@ class Domain:
     `ordinals` are the categorical ones whose choices are numbers in order. `guesses` are values,
     each with how sure it is, of some of them. `learnt` says which are there only with others.
     `given` are those that are known as parameters of ours; `shelf` is the space, where it is one of
-    rows.
+    rows. With `steps` the space has them as a fidelity, its last column.
     """
 
     def __init__(
@@ -129,8 +130,10 @@ class Domain:
         learnt: Learnt | None = None,
         given: Mapping[str, Parameter] = NOTHING,
         shelf: Space | None = None,
+        steps: Steps | None = None,
     ) -> None:
         self._given, self._shelf = given, shelf
+        self.steps = None if shelf is not None else steps
         self.learnt = {} if learnt is None else learnt
         self._single = {n: only_value(d) for n, d in distributions.items() if d.single()}
         self._limits = limits
@@ -169,7 +172,8 @@ class Domain:
                 return function(self._single | self._named(values))
 
             limits = replace(limits, function=named)
-        return Space(self._parameters, limits)
+        step = {} if self.steps is None else {STEP: self.steps.fidelity}
+        return Space({**self._parameters, **step}, limits)
 
     @cached_property
     def choices(self) -> dict[str, tuple[Any, ...]]:
@@ -183,10 +187,15 @@ class Domain:
             and n not in self._given
         }
 
-    def encode(self, params: Mapping[str, Any]) -> np.ndarray | None:
-        """The point of the cube; None where a parameter is missing or outside its range."""
+    def encode(self, params: Mapping[str, Any], step: int | None = None) -> np.ndarray | None:
+        """The point of the cube; None where a parameter is missing or outside its range.
+
+        It is at the last of the steps, where there are some, unless another is given.
+        """
         try:
             own = {n: self._numbered(n, params[n]) for n in self.distributions if n in params}
+            if self.steps is not None:
+                own[STEP] = self.steps.count if step is None else step
             return self.space.encode(self.space.conditions.active(own))
         except (KeyError, TypeError, ValueError):
             return None
@@ -205,7 +214,10 @@ class Domain:
 
     def decode(self, x: np.ndarray) -> dict[str, Any]:
         """The values that a point of the cube stands for."""
-        return self._named(self.space.decode(x))
+        values = self.space.decode(x)
+        if self.steps is not None:
+            del values[STEP]
+        return self._named(values)
 
     def _named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """With the categories themselves."""

@@ -1,0 +1,68 @@
+"""Steps of trials: what Optuna's `trial.report` says, as looks at rising fidelities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair.problem.defaults import LARGEST
+from optpair.problem.parameters import Fidelity
+from optpair.problem.space import Parameter
+
+STEP = "step"
+"""The name of the fidelity."""
+
+APART = 3  # looks that are kept are so many times as far as the one before, and the last
+LONG = 8  # steps from which on their scale is logarithmic
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps that a whole trial of a study has: the first, and how many."""
+
+    first: int
+    count: int
+
+    @classmethod
+    def of(cls, trials: Iterable[FrozenTrial]) -> Steps | None:
+        """From the completed trials or, while there are none, beyond all reports; None without.
+
+        A trial that was pruned has not come to its end.
+        """
+        told = [(trial, _finite(trial)) for trial in trials]
+        reported = [(trial, steps) for trial, steps in told if steps]
+        if not reported:
+            return None
+        first = min(min(steps) for _, steps in reported)
+        whole = [max(s) for trial, s in reported if trial.state == TrialState.COMPLETE]
+        last = max(whole) if whole else max(max(steps) for _, steps in reported) + 1
+        return cls(first, last - first + 1) if last > first else None
+
+    @property
+    def fidelity(self) -> Parameter:
+        """Steps from 1 on."""
+        return Fidelity(1, self.count, log=self.count >= LONG)
+
+    @property
+    def levels(self) -> list[int]:
+        """The numbers of steps at which trials are compared, the last included."""
+        found, level = [self.count], self.count
+        while level > 1:
+            level = -(-level // APART)
+            found.append(level)
+        return found[::-1]
+
+    def looks(self, trial: FrozenTrial) -> dict[int, float]:
+        """Reported values by the number of their step: those at the levels, and the last."""
+        told = {step - self.first + 1: v for step, v in _finite(trial).items()}
+        told = {n: v for n, v in told.items() if 1 <= n <= self.count}
+        last = max(told, default=0)
+        return {n: told[n] for n in sorted(told) if n in self.levels or n == last}
+
+
+def _finite(trial: FrozenTrial) -> Mapping[int, float]:
+    values = trial.intermediate_values.items()
+    return {step: v for step, v in values if math.isfinite(v) and abs(v) <= LARGEST}

@@ -1,0 +1,170 @@
+"""The pruner: trials end early where others teach more, and what they reported is no end."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState, create_trial
+
+from optpair import Stop
+from optpair.integrations.optuna import JESPruner, JESSampler
+from optpair.integrations.optuna.steps import Steps
+
+SPACE = {"x": optuna.distributions.FloatDistribution(0, 1)}
+EPOCHS = 27
+
+
+def curve(x: float, epoch: int) -> float:
+    """Falls to (x − 0.3)² + 0.1, and later for a larger x."""
+    return (x - 0.3) ** 2 + (1.0 + 0.5 * x) * (epoch + 1) ** -0.7
+
+
+def searched(seed: int = 0, trials: int = 16, pruner: Any = None, **options: Any) -> Any:
+    rng, epochs = np.random.default_rng(seed), [0]
+
+    def objective(trial: optuna.Trial) -> float:
+        x, luck = trial.suggest_float("x", 0, 1), 0.02 * rng.standard_normal()
+        for epoch in range(EPOCHS):
+            epochs[0] += 1
+            value = curve(x, epoch) + luck
+            trial.report(value, epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    sampler = JESSampler(seed=seed, search_space=SPACE, **options)
+    study = optuna.create_study(sampler=sampler, pruner=pruner or JESPruner())
+    study.optimize(objective, n_trials=trials)
+    return study, epochs[0] / EPOCHS
+
+
+@pytest.fixture(scope="module")
+def pruned() -> Any:
+    return searched()
+
+
+def test_the_same_answer_for_less_than_half_of_the_epochs(pruned: Any) -> None:
+    study, spent = pruned
+    assert spent < 8  # of 16 whole trials
+    assert [t.state for t in study.trials[:4]] == [TrialState.COMPLETE] * 4
+    assert sum(t.state == TrialState.PRUNED for t in study.trials) > 6
+    best = study.sampler.recommend(study)
+    xs = np.linspace(0, 1, 1001)
+    truth = np.array([curve(x, EPOCHS - 1) for x in xs])
+    assert set(best.params) == {"x"}
+    assert curve(best.params["x"], EPOCHS - 1) < truth.min() + 0.02
+    assert best.interval[0] <= curve(best.params["x"], EPOCHS - 1) <= best.interval[1]
+
+
+def test_trials_end_at_the_levels_only(pruned: Any) -> None:
+    study, _ = pruned
+    last = [max(t.intermediate_values) + 1 for t in study.trials]
+    assert set(last) <= {1, 3, 9, 27}
+    assert Steps.of(study.trials) == Steps(0, 27)
+
+
+def test_the_model_has_looks_and_no_false_ends(pruned: Any) -> None:
+    study, _ = pruned
+    sampler = study.sampler
+    with sampler._lock:
+        model = sampler._read(study, SPACE)
+        data = model.data(study)
+    assert data.told == len(study.trials)
+    target = data.points[:, -1] == 1.0
+    assert target.sum() == sum(t.state == TrialState.COMPLETE for t in study.trials)
+    assert len(data.X) > data.told
+    assert not sampler.done(study, Stop(gap=1e-9))
+    assert sampler.belief(study).params[0].keys() == {"x"}
+
+
+def test_the_same_seed_prunes_the_same(pruned: Any) -> None:
+    study, spent = pruned
+    again, as_much = searched()
+    assert spent == as_much
+    assert [t.params for t in again.trials] == [t.params for t in study.trials]
+    resumed = pickle.loads(pickle.dumps(study.sampler))
+    there, here = (s.recommend(study).params["x"] for s in (resumed, study.sampler))
+    assert abs(there - here) < 0.1  # its chains start anew
+
+
+def test_other_samplers_may_be_pruned_too() -> None:
+    study = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(seed=0), pruner=JESPruner(complete=3)
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for epoch in range(9):
+            trial.report(curve(x, epoch), epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return curve(x, 8)
+
+    study.optimize(objective, n_trials=14)
+    states = [t.state for t in study.trials]
+    assert states[:3] == [TrialState.COMPLETE] * 3
+    assert TrialState.PRUNED in states
+    best = min(t.value for t in study.trials if t.state == TrialState.COMPLETE)
+    assert best < curve(0.3, 8) + 0.05
+
+
+def test_other_pruners_leave_no_false_ends() -> None:
+    study, _ = searched(pruner=optuna.pruners.MedianPruner(n_startup_trials=4))
+    assert any(t.state == TrialState.PRUNED for t in study.trials)
+    best = study.sampler.recommend(study)
+    assert best.interval[0] <= curve(best.params["x"], EPOCHS - 1) <= best.interval[1]
+
+
+def test_a_study_without_reports_is_as_it_was() -> None:
+    studies = []
+    for pruner in (JESPruner(), optuna.pruners.NopPruner()):
+        study = optuna.create_study(sampler=JESSampler(seed=0), pruner=pruner)
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=6)
+        studies.append([t.params for t in study.trials])
+    assert studies[0] == studies[1]
+
+
+def test_several_objectives_are_not_pruned() -> None:
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    study.optimize(lambda t: (t.suggest_float("x", 0, 1), t.params["x"]), n_trials=4)
+    assert len(study.trials) == 4
+
+
+def trial_of(values: dict[int, float], state: TrialState = TrialState.COMPLETE) -> Any:
+    return create_trial(
+        params={"x": 0.5}, distributions=SPACE, value=1.0, intermediate_values=values, state=state
+    )
+
+
+def test_steps() -> None:
+    whole = trial_of(dict.fromkeys(range(10, 20), 1.0))
+    cut = trial_of({10: 1.0, 30: 2.0}, TrialState.PRUNED)
+    assert Steps.of([]) is None
+    assert Steps.of([trial_of({})]) is None
+    assert Steps.of([trial_of({5: 1.0})]) is None  # one step is the end
+    assert Steps.of([whole, cut]) == Steps(10, 10)
+    assert Steps.of([cut]) == Steps(10, 22)  # it has not come to its end
+    assert Steps.of([trial_of({1: np.nan, 3: np.inf, 4: 1.0, 9: 2.0})]) == Steps(4, 6)
+    assert Steps(0, 81).levels == [1, 3, 9, 27, 81]
+    assert Steps(0, 5).levels == [1, 2, 5]
+    assert Steps(10, 10).looks(whole).keys() == {1, 2, 4, 10}
+    assert Steps(10, 10).looks(cut).keys() == {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"complete": 0}, ValueError),
+        ({"complete": 2.5}, TypeError),
+        ({"complete": True}, TypeError),
+        ({"sampler": 3}, TypeError),
+    ],
+)
+def test_bad_options(options: dict[str, Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="must be"):
+        JESPruner(**options)
