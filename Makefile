@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs lint format wheel figures peers clean
+.PHONY: demo test docs lint format wheel release-check figures peers clean
 
 demo: .venv/ready  ## tune a real, noisy model; leaves demo-belief.png
 	@$(BIN)/optpair demo
@@ -31,6 +31,10 @@ format: .venv/ready
 
 wheel: .venv/ready
 	@$(BIN)/python -m build --no-isolation --wheel
+
+# PYTHONS="python3.11 python3.14" tries several; takes about two minutes each.
+release-check: .venv/ready  ## build and install what is released, with the oldest and the newest dependencies
+	@.ci/release $(PYTHONS)
 
 figures: .venv/ready  ## redraw every figure from bench/results/, and write docs/benchmarks.md
 	@$(BIN)/optpair bench figures all

@@ -5,8 +5,6 @@
 
 import os
 
-from jaxtyping import install_import_hook
-
 pytest_plugins = ["postgres_server"]
 
 collect_ignore_glob = ["*conftest.py"]  # several of one name, and no doctest in any
@@ -14,6 +12,8 @@ collect_ignore_glob = ["*conftest.py"]  # several of one name, and no doctest in
 # `problem`, `trials` and `settings` take what users write (an int for a float) and check it; what a
 # chain calls thousands of times (priors, tables, the likelihood) has tests of its own shapes.
 if os.environ.get("OPTPAIR_SHAPES") != "unchecked":
+    from jaxtyping import install_import_hook
+
     install_import_hook(
         [
             "optpair.gp.conditioned",
@@ -30,6 +30,7 @@ if os.environ.get("OPTPAIR_SHAPES") != "unchecked":
             "optpair.engine.model",
             "optpair.engine.step",
             "optpair.engine.answers",
+            "optpair.engine.effects",
         ],
         "beartype.beartype",
     )

@@ -143,7 +143,7 @@ def _extras(folder: str) -> set[str]:
 
 
 def _targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ pytest.importorskip("matplotlib")
 
 from optpair.acquisition import REGISTRY
 from optpair_bench.analysis import luck
-from optpair_bench.figures import acquisitions, optimal_pairs
+from optpair_bench.figures import acquisitions, film, optimal_pairs
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = ("luckiest trial", "recommendation")
@@ -48,6 +50,26 @@ def test_how_it_works(tmp_path: Path) -> None:
     assert "the first step is worth 1.47 nats" in text
     assert step["by conditioning"] == pytest.approx(1.47, abs=0.1)  # a coarser grid
     assert step["by truncation"] < 0.05
+
+
+def test_a_belief_contracts(tmp_path: Path) -> None:
+    found = film.film(tmp_path / "f.svg", scenes=(3, 6, 14))
+    assert found[14] < 0.3 * found[6]
+    root = ElementTree.parse(tmp_path / "f.svg").getroot()
+    groups = [g.get("id") for g in root.iter("{http://www.w3.org/2000/svg}g")]
+    assert groups == ["s0", "s1", "s2"]
+    text = (DOCS / "belief.svg").read_text(encoding="utf-8")
+    assert text.count('class="scene"') == len(film.SCENES)
+    assert "<script" not in text
+
+
+def test_the_scenes_of_a_film_follow_each_other(tmp_path: Path) -> None:
+    """At every moment of the loop one scene is seen, in order; the last stays the longest."""
+    text = film._moving([film.Markup("<g/>")] * 3)
+    shown = re.findall(r"([\d.]+)%, ([\d.]+)% \{ opacity: 1 \}", text)
+    ends = [(float(a), float(b)) for a, b in shown]
+    assert ends == [(0.0, 19.99), (20.0, 39.99), (40.0, 99.99)]
+    assert "prefers-reduced-motion" in text
 
 
 def test_the_winners_curse_as_the_page_has_it(tmp_path: Path) -> None:

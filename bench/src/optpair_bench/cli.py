@@ -370,16 +370,22 @@ def speed(
 
 @app.command()
 def picture(
-    name: Annotated[str, typer.Argument(help="acquisitions, pairs or conditioning")],
-    out: Annotated[Path, typer.Option(help="Where the PNG goes.")] = Path("picture.png"),
+    name: Annotated[str, typer.Argument(help="acquisitions, pairs, conditioning or film")],
+    out: Annotated[Path, typer.Option(help="Where the PNG goes; of the film, an SVG.")] = Path(
+        "picture.png"
+    ),
 ) -> None:
     """Draw a picture of the documentation."""
-    names = ("acquisitions", "pairs", "conditioning")
+    names = ("acquisitions", "pairs", "conditioning", "film")
     if name not in names:
         fail(f"picture must be one of {', '.join(names)}, not {name!r}")
     try:
-        from optpair_bench.figures import acquisitions, optimal_pairs
+        from optpair_bench.figures import acquisitions, film, optimal_pairs
 
+        if name == "film":
+            for count, spread in film.film(out).items():
+                typer.echo(f"{count:3} trials: 80 % of the samples within {spread:.2f}")
+            return
         if name == "acquisitions":
             for key, x in acquisitions.acquisitions(out).items():
                 typer.echo(f"{key:8} looks next at x = {x:.3f}")
