@@ -16,8 +16,9 @@ test: .venv/ready lint  ## lint, types, tests
 	@$(PYTEST) $(ROOMS)
 	@OPTPAIR_SHAPES=unchecked $(PYTEST) --no-loadscope-reorder $(addprefix --ignore=,$(ROOMS))
 
-docs: .venv/ready  ## the site, into site/; a broken link is an error
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+docs: .venv/ready  ## the site, into site/; a broken link is an error; VERSION=0.1.0: into site/0.1.0
+	@NO_MKDOCS_2_WARNING=1 OPTPAIR_DOCS_VERSION=$(VERSION) $(BIN)/mkdocs build --strict --quiet --site-dir site/$(VERSION)
+	@$(if $(VERSION),$(BIN)/python docs/hooks/versions.py site)
 	@echo "site/index.html"
 
 lint: .venv/ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -96,3 +97,18 @@ def test_the_folder_for_optunahub_has_the_sampler(monkeypatch: pytest.MonkeyPatc
     import joint_entropy_search  # type: ignore[import-not-found]
 
     assert joint_entropy_search.JESSampler is JESSampler
+
+
+def test_versions_of_the_site_are_listed_the_newest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mkdocs")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+    import versions  # type: ignore[import-not-found]
+
+    for name in ("0.9.0", "0.10.0", "0.2", "assets"):
+        (tmp_path / name).mkdir()
+    assert versions.listed(tmp_path) == ["0.10.0", "0.9.0", "0.2"]
+    entries = json.loads((tmp_path / "versions.json").read_text(encoding="utf-8"))
+    assert [entry["aliases"] for entry in entries] == [["latest"], [], []]
+    assert 'href="0.10.0/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
