@@ -76,4 +76,4 @@ def test_speed_refuses_an_unknown_method() -> None:
 def test_speed_has_one_table_per_command() -> None:
     code, output = run("speed", "--cold", "--studies")
     assert code == 2
-    assert "give one of --cold, --studies and --search" in output
+    assert "give one of --cold, --studies, --search and --outcomes" in output

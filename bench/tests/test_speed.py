@@ -17,7 +17,7 @@ from optpair_bench import tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import cores
 from optpair_bench.tasks import gp_sample
-from optpair_bench.timing import processes, report, speed
+from optpair_bench.timing import outcomes, processes, report, speed
 
 
 def text(renderable: object) -> str:
@@ -228,3 +228,19 @@ def test_thin_slices_of_fifteen_dimensions_are_quick() -> None:
             assert space.allows(trial.params)
             opt.tell(trial, (trial.params["x0"] - 0.3) ** 2 + i % 3)
         assert time.process_time() - begin < 20.0  # about 2 s
+
+
+def test_asks_with_several_outcomes_are_timed_in_turn() -> None:
+    plan = speed.Plan(dimensions=2, n=6, repeats=1)
+    found = outcomes.measure(plan.dimensions, plan.n, plan.repeats)
+    assert {name: len(seconds) for name, seconds in found.items()} == {
+        "one objective": 1,
+        "one constraint": 1,
+        "two objectives": 1,
+    }
+    assert all(own > 0 for seconds in found.values() for own in seconds)
+    known = {"one objective": [0.02], "one constraint": [0.03], "two objectives": [0.05]}
+    said = text(report.outcome_table([(plan, known)]))
+    assert "20.0 (1.00)" in said
+    assert "30.0 (1.50)" in said
+    assert "50.0 (2.50)" in said

@@ -377,6 +377,12 @@ def _start(
     options: Mapping[str, Any],
 ) -> Optimizer:
     """A new optimiser, or the one that the checkpoint holds."""
+    if "direction" in options:
+        raise TypeError(
+            f"{direction} takes no direction, and {options['direction']!r:.80} was given: call "
+            "minimize or maximize, or give each objective its own direction, "
+            "outcomes={'error': 'minimize', 'speed': 'maximize'}"
+        )
     single = options.get("outcomes") is None
     fresh = Optimizer(space, direction=direction if single else None, seed=seed, **options)
     fresh.space.check_context(context)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from optpair.engine.warps import LENGTHS, NOISES, around, evidence
+from optpair.trials.data import Measured
 from optpair.trials.transform import Scaling
 
 INF = np.inf
@@ -13,6 +14,11 @@ COLUMNS = (0, 1)
 X = np.random.default_rng(0).uniform(size=(24, 2))
 SMOOTH = np.sin(3 * X[:, 0]) + X[:, 1]
 WILD = np.exp(6 * SMOOTH) - np.exp(6.0)  # as smooth in logarithms, over five decades
+
+
+def measured(y: np.ndarray) -> Measured:
+    n = len(y)
+    return Measured(X[:n], y, np.full(n, np.nan), np.zeros(n, dtype=bool))
 
 
 def slow(y: np.ndarray, slopes: np.ndarray) -> float:
@@ -45,13 +51,13 @@ def test_evidence_is_a_likelihood_with_the_jacobian_of_the_warp() -> None:
 
 
 def test_smooth_values_stay_as_they_are() -> None:
-    assert around(X, SMOOTH, (1.0, INF), COLUMNS).centre is None
-    assert around(X[:3], WILD[:3], (1.0, INF), COLUMNS).centre is None  # too few to say
+    assert around(measured(SMOOTH), (1.0, INF), COLUMNS).centre is None
+    assert around(measured(WILD[:3]), (1.0, INF), COLUMNS).centre is None  # too few to say
 
 
 @pytest.mark.parametrize("limits", [(0.0, INF), (-INF, 0.0)])
 def test_wild_values_are_compressed_around_their_limit(limits: tuple[float, float]) -> None:
-    scaling = around(X, WILD, limits, COLUMNS)
+    scaling = around(measured(WILD), limits, COLUMNS)
     assert scaling.centre == 0.0
     assert scaling.unit < 500
     plain = np.ptp(Scaling.of(WILD, False).standardise(WILD[np.abs(WILD) < 300]))
@@ -59,7 +65,7 @@ def test_wild_values_are_compressed_around_their_limit(limits: tuple[float, floa
 
 
 def test_between_two_limits_nothing_is_compressed() -> None:
-    scaling = around(X, WILD, (-400.0, 600.0), COLUMNS)
+    scaling = around(measured(WILD), (-400.0, 600.0), COLUMNS)
     assert scaling.centre == 100.0
     assert scaling.unit >= 500
 
@@ -78,7 +84,7 @@ def test_between_two_limits_nothing_is_compressed() -> None:
 )
 def test_any_values_have_a_scaling(y: np.ndarray) -> None:
     for limits in ((0.0, INF), (-1e308, 1e308), (-1e-320, 1e-320)):
-        scaling = around(X, y, limits, COLUMNS)
+        scaling = around(measured(y), limits, COLUMNS)
         z = scaling.standardise(y)
         assert np.all(np.isfinite(z))
         assert np.all(np.isfinite(scaling.restore(z)))

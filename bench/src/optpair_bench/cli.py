@@ -326,6 +326,9 @@ def speed(
     search: Annotated[
         int, typer.Option(min=0, help="Instead: the slowest ask of a search of so many trials.")
     ] = 0,
+    outcomes: Annotated[
+        bool, typer.Option("--outcomes", help="Instead: a constraint, and two objectives.")
+    ] = False,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Cores for everything; all by default.")
     ] = None,
@@ -333,12 +336,16 @@ def speed(
 ) -> None:
     """Seconds per ask: warm, stage by stage, and beside other libraries.
 
-    Or, instead, cold starts, whole searches, or every ask of a long search.
+    Or, instead, cold starts, whole searches, every ask of a long search, or asks with several
+    outcomes beside those with one, in CPU time.
     """
     from optpair_bench.running import cores
 
-    if [cold, studies, search > 0].count(True) > 1:
-        fail("give one of --cold, --studies and --search: each is a table of its own", USAGE)
+    if [cold, studies, search > 0, outcomes].count(True) > 1:
+        fail(
+            "give one of --cold, --studies, --search and --outcomes: each is a table of its own",
+            USAGE,
+        )
     try:
         if threads is not None and not cores.limited(threads):
             raise typer.Exit(cores.rerun(threads))
@@ -362,6 +369,8 @@ def speed(
             report.searches(json, wanted=peers)
         elif search:
             report.long([replace(plan, dimensions=i) for i in d], search, json)
+        elif outcomes:
+            report.several(plans, json)
         else:
             report.warm(plans, json)
     except (OSError, ValueError) as error:

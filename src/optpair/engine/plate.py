@@ -11,8 +11,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from optpair.cube.cube import among
-from optpair.cube.region import Region
-from optpair.engine import goals
 from optpair.engine.model import Model
 from optpair.gp.inference import Mixing
 from optpair.gp.paths import Paths
@@ -54,6 +52,8 @@ class Sampled(NamedTuple):
     posteriors: tuple[Posterior, ...]
     paths: tuple[Paths, ...] | None = None
     optima: Optima | None = None
+    anchors: Float[np.ndarray, "A D"] | None = None
+    """The best data, without pending points, where optima were looked for around them."""
 
 
 @dataclass
@@ -85,19 +85,16 @@ def ended_alike(one: Data, other: Data) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in parts)
 
 
-def gaps_of(
-    region: Region, model: Model, sampled: Sampled, data: Data
-) -> Float[np.ndarray, " L"] | None:
+def gaps_of(model: Model, sampled: Sampled) -> Float[np.ndarray, " L"] | None:
     """What each path has left to win at the best tried point, where optima were drawn.
 
     That is infinite where no point of a path is feasible; there is no such number for a front.
     """
-    optima, paths, wanted = sampled.optima, sampled.paths, model.wanted
-    if optima is None or paths is None or wanted.goal == "front":
+    (_, paths, optima, anchors), wanted = sampled, model.wanted
+    if optima is None or paths is None or anchors is None or wanted.goal == "front":
         return None
     (column,), objective = wanted.objectives, model.objective
-    tried = goals.best_data(region, wanted, model.posteriors, data)[:1]
-    here = objective.restore(paths[column].at(tried).reshape(-1))
+    here = objective.restore(paths[column].at(anchors[:1]).reshape(-1))
     best = objective.restore(optima.f[:, :, 0, column].reshape(-1))
     return np.where(optima.mask[:, :, 0].reshape(-1), best - here, np.inf)
 

@@ -84,7 +84,7 @@ class Engine:
     beliefs: Beliefs | None = None
     """What the user believes of the optimum."""
 
-    @property
+    @cached_property
     def process(self) -> Process:
         """What the model of an outcome is before data."""
         kernel = self.settings.kernel
@@ -216,7 +216,7 @@ class Engine:
         assert model is not None
         if sampled is None or sampled.paths is None:
             sampled = self.sample(stream, model, data, info, entry)
-            info.gaps = gaps_of(self.sought, model, sampled, data)
+            info.gaps = gaps_of(model, sampled)
         else:
             since = data.pending[shared.pending :]
             with info.stage("pending"):
@@ -278,10 +278,9 @@ class Engine:
 
     def _scaling(self, measured: Measured, outcome: Outcome) -> Scaling:
         """That of the values of an outcome."""
-        X, y = measured.X[~measured.doubted], measured.y[~measured.doubted]
         if isinstance(outcome, Objective) or not self.settings.warp:
-            return Scaling.of(y, self.compresses)
-        return warps.around(X, y, outcome.limits, self.process.columns)
+            return Scaling.of(measured.y[~measured.doubted], self.compresses)
+        return warps.around(measured, outcome.limits, self.process.columns)
 
     def condition(
         self, memory: Memory, data: Data, info: Info, wider: Stream | None = None
@@ -395,12 +394,13 @@ class Engine:
                 self._paths(stream.child(3 + column) if column else stream.child(0), posterior)
                 for column, posterior in enumerate(model.posteriors)
             )
-            optima = None
+            optima = anchors = None
             if "optima" in entry.needs:
-                optima = self._optima(stream.child(1), paths, model, data)
+                anchors = goals.best_data(self.sought, model.wanted, model.posteriors, data)
+                optima = self._optima(stream.child(1), paths, model, data, anchors)
         with info.stage("pending"):
             posteriors = fantasised(stream, model.posteriors, paths, data.pending)
-        return Sampled(posteriors, paths, optima)
+        return Sampled(posteriors, paths, optima, anchors)
 
     def _paths(self, stream: Stream, posterior: Posterior) -> Paths:
         """As many in all, where fewer sets are used than there are."""
@@ -410,10 +410,16 @@ class Engine:
         draws = Draws.of(stream, posterior, paths=count, features=self.settings.features)
         return gp_paths.draw(draws, posterior)
 
-    def _optima(self, stream: Stream, paths: tuple[Paths, ...], model: Model, data: Data) -> Optima:
+    def _optima(
+        self,
+        stream: Stream,
+        paths: tuple[Paths, ...],
+        model: Model,
+        data: Data,
+        anchors: Float[np.ndarray, "A D"],
+    ) -> Optima:
         points = budget.paths_screened(self.settings, self.cube.dimensions)
         screening = Screening.of(stream, self.cube, points, boxed=self._boxed(data))
-        anchors = goals.best_data(self.sought, model.wanted, model.posteriors, data)
         goal = goals.goal(model.wanted)
         optima = goal.optima(paths, self.sought, screening, anchors, self.steps)
         return optima if self.beliefs is None else believed(optima, self.beliefs, model)
@@ -436,9 +442,10 @@ class Engine:
         region: Region,
     ) -> tuple[Acquisition, Float[np.ndarray, "N D"]]:
         """The acquisition function as it is maximised, and points at which it is screened."""
-        posteriors, paths, optima = sampled
+        posteriors, paths, optima, anchors = sampled
         paths = paths if "paths" in entry.needs else None
-        anchors = goals.best_data(self.sought, model.wanted, posteriors, data)
+        if anchors is None or posteriors[0] is not model.posteriors[0]:  # something is pending
+            anchors = goals.best_data(self.sought, model.wanted, posteriors, data)
         points = self.points(stream.child(1), region, anchors, data, optima=optima is not None)
         context = Context(
             posteriors,

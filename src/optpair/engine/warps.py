@@ -14,12 +14,15 @@ where μ is the mean that suits K. Without a warp the last term is zero, and `SI
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.kernels import Columns, Matern52
 from optpair.shapes import Float
+from optpair.trials.data import Measured, thinned
 from optpair.trials.transform import ROUND_OFF, SMALLEST, Scaling
 
+JUDGED = 64  # values, at most: of more, evidence is that of some
 FEWEST = 4  # values, below which nothing is known of their scale
 STEP, STEPS = 4.0, 8  # units are so many times apart, and so many
 LENGTHS = (0.25, 1.0, 4.0)  # length scales, times √d
@@ -29,13 +32,9 @@ FURTHEST = 1e290  # units from the centre, at most
 LARGEST = 1e305  # distance of which units may be some multiple
 
 
-def around(
-    X: Float[np.ndarray, "n D"],
-    y: Float[np.ndarray, " n"],
-    limits: tuple[float, float],
-    columns: Columns,
-) -> Scaling:
+def around(measured: Measured, limits: tuple[float, float], columns: Columns) -> Scaling:
     """The scaling of a constraint's values, of those with and without a warp the likeliest."""
+    y = measured.y
     ends = [end for end in limits if np.isfinite(end)]
     centre = sum(end / len(ends) for end in ends)
     halves = np.abs(y / 2 - centre / 2)
@@ -48,7 +47,8 @@ def around(
     units = STEP * middle * STEP ** -np.arange(float(STEPS))
     units = np.unique(np.maximum(units, max(within, furthest / FURTHEST)))
     found = [plain, *(Scaling.around(y, centre, float(unit)) for unit in units)]
-    values = evidence(X, y, found, columns)
+    judged = thinned(measured, JUDGED)
+    values = evidence(judged.X, judged.y, found, columns)
     values[0] += SIMPLER
     return found[int(np.argmax(values))]
 
@@ -67,7 +67,8 @@ def evidence(
     noise = np.tile(NOISES, len(LENGTHS))[:, None, None] * np.eye(n)
     C = np.linalg.cholesky(covariance.between(X, X).K + noise)
     W = np.stack([scaling.standardise(y) for scaling in scalings], 1)
-    both = np.linalg.solve(C, np.column_stack([W, np.ones(n)])[None])
+    whole = np.column_stack([W, np.ones(n)])
+    both = np.stack([solve_triangular(c, whole, lower=True, check_finite=False) for c in C])
     white, ones = both[..., :-1], both[..., -1:]
     mean = np.sum(white * ones, 1, keepdims=True) / np.sum(ones**2, 1, keepdims=True)
     square = np.sum((white - mean * ones) ** 2, 1)  # rᵀK⁻¹r

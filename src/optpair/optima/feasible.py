@@ -33,11 +33,12 @@ from optpair.optima.joint import (
 from optpair.optima.single import GROUPS, NEARLY, ROUGHLY
 from optpair.shapes import Float, Int, Num
 
-PENALTY = 30.0  # ρ
+PENALTY, PLANE_PENALTY = 5.0, 30.0  # ρ
 FINALISTS, PLANE_FINALISTS = 1, 4  # of a path's climbs are ended exactly; more up to 2-D
 STEEP = 3.0  # what a violation costs where starts are chosen
 ROUNDS, PLANE_ROUNDS = 2, 4  # climbs in double, with λ brought up to date before each;
-ENDING, ENDING_RADIUS = 6, 1e-2  # the steps of one, and the size of its first
+ENDING, PLANE_ENDING = 4, 6  # the steps of one,
+ENDING_RADIUS = 1e-2  # and the size of its first
 FINALLY = 1e-7  # of √a: what is left to win where those end
 
 
@@ -118,8 +119,9 @@ class _Search:
     ) -> Float[np.ndarray, "p K D"]:
         """Where the best climbs of some paths end, exactly."""
         p, each, D = starts.shape
+        penalty = PLANE_PENALTY if D <= 2 else PENALTY
         rough = JointRows.rough(self.paths, np.repeat(owner, each))
-        landscape = Lagrangian.plain(rough, score, self.limits, PENALTY)
+        landscape = Lagrangian.plain(rough, score, self.limits, penalty)
         first = math.ceil(ROUGHLY * self.steps)
         up = climb(landscape, starts.reshape(-1, D), self.region, first, enough=NEARLY, rivals=each)
         # With λ = ρg, the value under the limits is about f − λg: twice the penalty.
@@ -132,7 +134,7 @@ class _Search:
         known = Curvature(up.curvature.inverse[rows], up.curvature.fresh[rows])
         exact = JointRows.exact(self.paths, np.repeat(owner, order.shape[1]))
         pushed = tuple(pushed[rows].astype(np.float64) for pushed in landscape.updated(outcomes))
-        landscape = Lagrangian(exact, score, self.limits, PENALTY, pushed)
+        landscape = Lagrangian(exact, score, self.limits, penalty, pushed)
         return self._ended(landscape, x, known).reshape(p, -1, D)
 
     def _ended(
@@ -140,7 +142,8 @@ class _Search:
     ) -> Float[np.ndarray, "r D"]:
         """Climbed on in double precision, λ brought up to date between climbs."""
         joint, rows = landscape.joint, np.arange(len(x))
-        for turn in range(PLANE_ROUNDS if x.shape[1] <= 2 else ROUNDS):
+        rounds, steps = (PLANE_ROUNDS, PLANE_ENDING) if x.shape[1] <= 2 else (ROUNDS, ENDING)
+        for turn in range(rounds):
             if turn:
                 landscape = replace(landscape, multipliers=landscape.updated(joint.at(x, rows)[0]))
             x, _, known = ascend(
@@ -148,13 +151,14 @@ class _Search:
                 x,
                 self.region,
                 self.region.cube.continuous,
-                ENDING,
+                steps,
                 enough=FINALLY,
                 radius=ENDING_RADIUS,
                 known=known,
             )
-        multipliers = landscape.updated(joint.at(x, rows)[0])
-        return corrected(joint, self.limits, x, self.region, multipliers)
+        there = joint.at(x, rows)
+        multipliers = landscape.updated(there[0])
+        return corrected(joint, self.limits, x, self.region, multipliers, there)
 
     def _best(
         self, owner: Int[np.ndarray, " p"], kept: Float[np.ndarray, "p K D"]

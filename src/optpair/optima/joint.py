@@ -20,7 +20,7 @@ import numpy as np
 from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.optima.base import Wanted
-from optpair.optima.single import PathRows
+from optpair.optima.single import own_slopes
 from optpair.shapes import Bool, Float, Int, Num
 
 FEASIBLE = 1e-6  # of √a: a violation up to which a point counts as feasible
@@ -29,6 +29,8 @@ CORRECTIONS = 4  # Newton steps onto the limits,
 FURTHEST = 0.1  # none of which goes further than that
 
 Rows = Int[np.ndarray, " r"]
+Outcomes = tuple[Num[np.ndarray, "O r"], list[Num[np.ndarray, "r D"]]]
+"""Outcomes of rows at their points, and their slopes."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,19 @@ class JointRows:
         """In double precision."""
         return cls(paths, owner, *units(paths))
 
-    def at(
-        self, X: Num[np.ndarray, "r D"], rows: Rows
-    ) -> tuple[Num[np.ndarray, "O r"], list[Num[np.ndarray, "r D"]]]:
+    def at(self, X: Num[np.ndarray, "r D"], rows: Rows) -> Outcomes:
         """Outcomes of the rows at their points, and their slopes."""
         owner = self.owner[rows]
         of_set = owner // self.paths[0].shape[1]
         values, slopes = [], []
-        for o, paths in enumerate(self.paths):
-            value, slope = PathRows(paths, 1).slopes(X, owner)
+        for o, (value, slope) in enumerate(own_slopes(self.paths, X, owner)):
             if self.level is not None and self.size is not None:
                 size = self.size[of_set, o]
-                value, slope = (value - self.level[of_set, o]) / size, slope / size[:, None]
-            values.append(value)
-            slopes.append(slope)
+                values.append((value - self.level[of_set, o]) / size)
+                slopes.append(slope / size[:, None])
+            else:
+                values.append(value)
+                slopes.append(slope)
         return np.stack(values), slopes
 
 
@@ -193,10 +194,12 @@ def corrected(
     X: Float[np.ndarray, "r D"],
     region: Region,
     multipliers: tuple[Num[np.ndarray, " r"], ...] = (),
+    there: Outcomes | None = None,
 ) -> Float[np.ndarray, "r D"]:
     """The points moved onto the limits they violate, along the slopes of those constraints.
 
-    With multipliers also onto those that they fall short of though λ > 0: they are active.
+    With multipliers also onto those that they fall short of though λ > 0: they are active. `there`
+    is `joint.at` of the points, where it is known.
 
     Newton steps of least length in the free columns; a column that would leave the region is held.
     Where they do not arrive, nothing is moved.
@@ -205,7 +208,7 @@ def corrected(
     free = region.cube.continuous & region.open
     todo = np.arange(len(X))
     for turn in range(CORRECTIONS + 1):
-        values, slopes = joint.at(X[todo], todo)
+        values, slopes = there if turn == 0 and there else joint.at(X[todo], todo)
         change = np.zeros((len(todo), len(values)))
         of_set = joint.owner[todo] // joint.paths[0].shape[1]
         gaps = limits.gaps(values, of_set)

@@ -47,22 +47,37 @@ class PathRows:
     def slopes(
         self, X: Num[np.ndarray, "r D"], rows: Int[np.ndarray, " r"]
     ) -> tuple[Num[np.ndarray, " r"], Num[np.ndarray, "r D"]]:
-        """Values and slopes; sets with fewer rows than others are filled up with rows of theirs."""
-        M, P = self.paths.shape
-        owner = rows // self.each
-        of_set, path = owner // P, owner % P
-        counts = np.bincount(of_set, minlength=M)
-        most = int(counts.max())
-        if np.all(counts == most):
-            values, slopes = self.paths.own(X.reshape(M, most, -1), path.reshape(M, most))
-            return values.reshape(-1), slopes.reshape(X.shape)
-        some = np.flatnonzero(counts)
-        first = np.cumsum(counts) - counts
-        place = first[some, None] + np.arange(most) % counts[some, None]
-        paths = self.paths if len(some) == M else self.paths.of_sets(some)
-        values, slopes = paths.own(X[place], path[place])
-        there = np.arange(most) < counts[some, None]
-        return values[there], slopes[there]
+        """Values and slopes."""
+        ((values, slopes),) = own_slopes((self.paths,), X, rows // self.each)
+        return values, slopes
+
+
+def own_slopes(
+    outcomes: tuple[Paths, ...], X: Num[np.ndarray, "r D"], owner: Int[np.ndarray, " r"]
+) -> list[tuple[Num[np.ndarray, " r"], Num[np.ndarray, "r D"]]]:
+    """Values and slopes of each outcome, row by row of the path m·P + p that is its owner.
+
+    Owners ascend; sets with fewer rows than others are filled up with rows of theirs.
+    """
+    M, P = outcomes[0].shape
+    of_set, path = owner // P, owner % P
+    counts = np.bincount(of_set, minlength=M)
+    most = int(counts.max())
+    if np.all(counts == most):
+        own, path = X.reshape(M, most, -1), path.reshape(M, most)
+        each = [paths.own(own, path) for paths in outcomes]
+        return [(values.reshape(-1), slopes.reshape(X.shape)) for values, slopes in each]
+    some = np.flatnonzero(counts)
+    first = np.cumsum(counts) - counts
+    place = first[some, None] + np.arange(most) % counts[some, None]
+    own, path = X[place], path[place]
+    there = np.arange(most) < counts[some, None]
+    found = []
+    for every in outcomes:
+        paths = every if len(some) == M else every.of_sets(some)
+        values, slopes = paths.own(own, path)
+        found.append((values[there], slopes[there]))
+    return found
 
 
 def _leaders(paths: Paths, sources: Sequence[Num[np.ndarray, "_ D"]]) -> Num[np.ndarray, "M P G D"]:

@@ -22,7 +22,7 @@ from optpair.persistence.documents import settings_to_json
 from optpair_bench.methods import peers
 from optpair_bench.running import cores
 from optpair_bench.running.runs import versions
-from optpair_bench.timing import processes, speed
+from optpair_bench.timing import outcomes, processes, speed
 from optpair_bench.timing.processes import Long, Whole
 from optpair_bench.timing.speed import Plan, Timing
 
@@ -70,6 +70,13 @@ def long(plans: Sequence[Plan], evaluations: int, out: Path | None = None) -> No
     found = [processes.long(plan, evaluations) for plan in plans]
     Console().print(long_table(found))
     _write(_head() | {"long": [asdict(one) for one in found]}, out)
+
+
+def several(plans: Sequence[Plan], out: Path | None = None) -> None:
+    """Time asks with several outcomes beside those with one."""
+    found = [(plan, outcomes.measure(plan.dimensions, plan.n, plan.repeats)) for plan in plans]
+    Console().print(outcome_table(found))
+    _write(_head() | {"outcomes": [{"plan": asdict(p), "seconds": s} for p, s in found]}, out)
 
 
 def _head() -> dict[str, Any]:
@@ -213,6 +220,19 @@ def cold_table(found: Sequence[tuple[Plan, Mapping[str, float]]]) -> Table:
         times = [f"{numbers[key]:.2f}" for key in ("imports", "first ask", "in all")]
         name = f"{plan.dimensions}-D, n = {plan.n}"
         table.add_row(name, *times, f"{numbers['peak MB']:.0f}")
+    return table
+
+
+def outcome_table(found: Sequence[tuple[Plan, Mapping[str, Sequence[float]]]]) -> Table:
+    """CPU seconds per ask with several outcomes, and how many times that of one."""
+    table = Table(title="Warm asks: median CPU milliseconds (ratio to one objective)")
+    table.add_column("task")
+    for name in outcomes.KINDS:
+        table.add_column(name, justify="right")
+    for plan, seconds in found:
+        medians = [float(np.median(own)) for own in seconds.values()]
+        cells = [f"{1e3 * median:.1f} ({median / medians[0]:.2f})" for median in medians]
+        table.add_row(f"{plan.dimensions}-D, n = {plan.n}", *cells)
     return table
 
 

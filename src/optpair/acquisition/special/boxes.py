@@ -167,10 +167,8 @@ class _Total(NamedTuple):
 
 def trigamma(x: np.ndarray) -> np.ndarray:
     """ψ′(x) for x ≥ 1, to 1e-12: eight steps up, then the asymptotic series."""
-    total = np.zeros_like(x)
-    for _ in range(8):
-        total += 1 / (x * x)
-        x = x + 1
+    steps = (x + np.arange(8.0).reshape(-1, *(1,) * x.ndim)) ** -2
+    total, x = np.add.reduce(steps), x + 8
     u = 1 / (x * x)
     series = 1 / 6 - u * (1 / 30 - u * (1 / 42 - u * (1 / 30 - u * (5 / 66))))
     return np.asarray(total + (1 + 0.5 / x + series * u) / x)

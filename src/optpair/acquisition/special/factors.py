@@ -6,6 +6,7 @@ A tail, an interval or what a front does not dominate; their equations are in `b
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from optpair.acquisition.special.cells import ABOVE, BELOW, Cells
 from optpair.shapes import Float
 
 FAR = 38.0  # standard deviations: φ is 0 beyond, in float64
+SMALL = 4096  # numbers: fewer cost less than the calls that work on them
 TINY = 1e-140  # its square does not underflow
 SMALLEST = 1e-290  # of a front's chance: below, its half-space is not known
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -57,7 +59,7 @@ def tail_variance(
     start = np.sqrt(np.maximum(1 - share, SMALLEST))
     width = share / (1 + start)  # 1 − √(1 − ρ²), without cancellation
     value, by_low, bend = (np.zeros_like(square) for _ in range(3))
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+    for node, weight in _groups(square.size, square.ndim):
         t = node * width
         t += start
         left = 1 / (2 - t * t)
@@ -65,17 +67,27 @@ def tail_variance(
         term = np.exp(-far)
         term *= np.sqrt(left)
         term *= weight
-        value += term
+        value += np.add.reduce(term)
         if slopes:
             term *= left
-            by_low -= term
+            by_low -= np.add.reduce(term)
             term *= t
-            bend += (node - 1) * term * (1 - 2 * far)
+            term *= (node - 1) * (1 - 2 * far)
+            bend += np.add.reduce(term)
     scale = width / math.pi
     if not slopes:
         return value * scale, by_low, bend
     by_share = (value / math.pi + scale * bend) / (2 * start)  # both ends of t move with ρ²
     return value * scale, 2 * low * by_low * scale, by_share
+
+
+def _groups(size: int, axes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Nodes and weights along a first axis: of small arrays all at once, of others one by one."""
+    count = len(_NODES) if size <= SMALL else 1
+    shape = (count, *(1,) * axes)
+    for first in range(0, len(_NODES), count):
+        own = slice(first, first + count)
+        yield _NODES[own].reshape(shape), _WEIGHTS[own].reshape(shape)
 
 
 def pair_covariance(
