@@ -30,7 +30,7 @@ def page(example: Path, picture: bool) -> str:
     title, _, rest = about.partition("\n")
     image = f"![What the example leads to: its report]({example.stem}.png)\n\n" if picture else ""
     rest = re.sub(r"(?:^    .*\n?)+", _shell, rest, flags=re.M)
-    heading = title.rstrip(".").partition(":")[0]
+    heading = re.split(r"[:,.](?=\s|$)", title)[0]
     return (
         f"# {heading}\n\n{title}\n{rest}\n\n{image}"
         f'```python title="examples/{example.name}"\n{code}```\n\n'
@@ -56,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages below the gallery's own."""
     root = Path(config.config_file_path or ".").resolve().parent
-    names = [{e.stem: f"{FOLDER}/{e.stem}.md"} for e in examples(root)]
+    names = [f"{FOLDER}/{e.stem}.md" for e in examples(root)]
     nav: Any = config.nav
     _below(nav, "gallery.md", names)
     return config

@@ -92,6 +92,7 @@ def main(names: list[str]) -> None:
                 shoot(page, docs / "report.png", WIDTH, 742)
                 shoot(page, docs / "report-dark.png", WIDTH, 742, dark=True)
                 shoot(page, docs / "report-phone.png", PHONE, 844)
+                shoot(page, docs / "report-phone-dark.png", PHONE, 844, dark=True)
         print(example.stem)
 
 
