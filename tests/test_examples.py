@@ -129,3 +129,9 @@ def test_a_context(tmp_path: Path) -> None:
     said = run("two_sites.py", tmp_path, "--trials", "9")
     assert re.search(r"Lyon\nrecommended .*site = 'Lyon'\n", said)
     assert re.search(r"Turin\nrecommended .*site = 'Turin'\n", said)
+
+
+def test_an_earlier_study(tmp_path: Path) -> None:
+    said = run("last_month.py", tmp_path, "--trials", "4")
+    assert re.search(r"alone\n +recommended", said)
+    assert re.search(r"borrowed from  May \(\d+ % alike\)", said)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optpair import acquisition, gp, optima
+    from optpair.earlier import Earlier
     from optpair.engine.settings import Settings
     from optpair.found import Belief, Prediction, Recommendation
     from optpair.front import Front, FrontBelief
@@ -29,6 +30,7 @@ __all__ = [
     "Categorical",
     "Constraint",
     "Context",
+    "Earlier",
     "Fidelity",
     "Float",
     "Front",
@@ -60,6 +62,7 @@ _HOMES = {
     "Categorical": "problem.space",
     "Constraint": "problem.outcomes",
     "Context": "problem.space",
+    "Earlier": "earlier",
     "Fidelity": "problem.space",
     "Float": "problem.space",
     "Front": "front",

@@ -68,10 +68,27 @@ class Predicted:
         return f"{self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
 
 
+MOST_STUDIES = 4  # that a line names
+
+
 def by_name(estimates: Sequence[Estimate], problem: Problem) -> dict[str, Predicted]:
     """Estimates of every outcome at a point, in the user's units."""
     pairs = zip(problem.outcomes.items(), estimates, strict=True)
     return {name: Predicted.of(estimate, outcome.sign) for (name, outcome), estimate in pairs}
+
+
+def alike(answers: Answers, problem: Problem) -> dict[str, float]:
+    """How alike each earlier study is, by its name: of the only objective."""
+    (name,) = problem.objectives
+    return {study: own.alike for study, own in answers.borrowed().get(name, {}).items()}
+
+
+def _studies(borrowed: Mapping[str, float]) -> str:
+    """The studies that are most alike, in a line."""
+    order = sorted(borrowed, key=lambda name: -borrowed[name])
+    said = [f"{name} ({100 * borrowed[name]:.0f} % alike)" for name in order[:MOST_STUDIES]]
+    more = len(order) - len(said)
+    return ", ".join(said) + (f", and {more} more" if more else "")
 
 
 @dataclass(frozen=True)
@@ -103,6 +120,8 @@ class Recommendation:
     outcomes: Mapping[str, Predicted] = field(default_factory=dict)
     chance: float | None = None
     limits: Mapping[str, Constraint] = field(default_factory=dict, repr=False)
+    borrowed: Mapping[str, float] = field(default_factory=dict)
+    """How alike each earlier study is to this one, from 0 to 1, by name."""
 
     @classmethod
     def of(
@@ -132,6 +151,7 @@ class Recommendation:
             outcomes=by_name(answer.outcomes, problem),
             chance=answer.chance,
             limits=problem.constraints,
+            borrowed=alike(answers, problem),
         )
 
     def __str__(self) -> str:
@@ -144,14 +164,15 @@ class Recommendation:
         worth = f"predicted      {self.mean:.5g}, 95 % interval {low:.5g} to {high:.5g}"
         if self.std == 0:
             worth = f"exact value    {self.mean:.5g}; no other point is sure to be better"
+        lent = f"\nborrowed from  {_studies(self.borrowed)}" if self.borrowed else ""
         if self.chance is not None:
-            return self._under_constraints() + doubted + missing
+            return self._under_constraints() + lent + doubted + missing
         value = next(iter(best.outcomes.values())).value
         return (
             f"recommended    {listed(self.params)}\n"
             f"{worth}\n"
             f"best observed  {value:.5g} in trial {best.id}: {listed(best.actual)}"
-            f"{doubted}{missing}"
+            f"{lent}{doubted}{missing}"
         )
 
     def _under_constraints(self) -> str:

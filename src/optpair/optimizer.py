@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import (
@@ -19,7 +19,9 @@ from typing import (
 
 import numpy as np
 
+from optpair.earlier import read_earlier
 from optpair.engine.answers import Answers
+from optpair.engine.earlier import Lending
 from optpair.engine.model import Model
 from optpair.engine.plate import Info
 from optpair.engine.session import Session, Way, check_plate
@@ -37,6 +39,7 @@ from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop, check_stop
 from optpair.tables import Tables
+from optpair.trials.earlier import EarlierStudy
 from optpair.trials.history import History, Told
 from optpair.trials.trial import State, Trial
 
@@ -94,6 +97,10 @@ class Optimizer(Tables):
         belief: where you believe the optimum is, beyond the `guess` of each parameter: a function
             from a dict of parameters to the logarithm of a density, up to a constant. It cannot
             be saved.
+        earlier: studies of something similar, whose spaces overlap with this one: optimisers,
+            files that `save` wrote, CSV files, Optuna studies, tables (lists of dicts, or of
+            pandas), or an `Earlier` of one of these. How related each is, is inferred: one that
+            has nothing to do with this search is soon ignored.
     """
 
     def __init__(
@@ -108,6 +115,7 @@ class Optimizer(Tables):
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
         belief: Density | None = None,
+        earlier: Iterable[Any] = (),
     ) -> None:
         problem = replace(_problem(space, direction, noise, outcomes), belief=belief)
         self._history = History(problem)
@@ -117,6 +125,7 @@ class Optimizer(Tables):
             acquisition=acquisition,
             hyperparameters=hyperparameters,
             settings=settings,
+            earlier=read_earlier(earlier, problem),
         )
         self._asked = 0
         self._lock = Lock()
@@ -150,7 +159,11 @@ class Optimizer(Tables):
     @property
     def configuration(self) -> dict[str, Any]:
         """Everything it was made with, as JSON."""
-        return {"problem": self.problem.to_json(), **documents.session_to_json(self._session)}
+        return {
+            "problem": self.problem.to_json(),
+            "earlier": [study.to_json() for study in self._session.earlier],
+            **documents.session_to_json(self._session),
+        }
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -424,6 +437,15 @@ class Optimizer(Tables):
         return found if len(found) > 1 else next(iter(found.values()))
 
     @_locked
+    def borrowed(self) -> dict[str, dict[str, Lending]]:
+        """How much each earlier study has to say, by outcome and by the study's name.
+
+        Of each, `alike` is the share of its variance that it has in common with the present
+        function, from 0 to 1; `used` is how many of its rows the model knows, of `rows` in all.
+        """
+        return self._answers({}).borrowed()
+
+    @_locked
     def model(self) -> Model:
         """The conditioned model: a posterior per outcome, standardised, and the scaling of each.
 
@@ -572,19 +594,23 @@ class Optimizer(Tables):
             return Optimizer._from_json, (self._to_json(),)
 
     def _to_json(self) -> dict[str, Any]:
+        earlier = [study.to_json() for study in self._session.earlier]
         return {
             **documents.session_to_json(self._session),
             "asked": self._asked,
             "memory": self._session.to_json(),
             **self._history.to_json(),
+            **({"earlier": earlier} if earlier else {}),
         }
 
     @classmethod
     def _from_json(cls, document: Mapping[str, Any]) -> Optimizer:
         history = History.from_json(document)
+        earlier = document.get("earlier", ())
         optimizer = cls(
             history.space,
             outcomes=history.problem.outcomes,
+            earlier=[EarlierStudy.from_json(study, history.problem) for study in earlier],
             **documents.session_from_json(document),
         )
         optimizer._history = history

@@ -90,11 +90,11 @@ def test_a_sampled_set_without_a_factor_is_spared() -> None:
     inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
     engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
     with np.errstate(all="ignore"):
-        (kept,) = engine._posteriors([hypers], [sample], 9)
+        (kept,) = engine._posteriors([hypers], [sample], [engine.process], 9)
         assert kept.sets == 1
         np.testing.assert_array_equal(kept.covariance.scale[0], lengths[0])
         with pytest.raises(FloatingPointError, match="hyperparameter set"):
-            engine._posteriors([hypers.some(slice(1, 2))], [sample], 9)
+            engine._posteriors([hypers.some(slice(1, 2))], [sample], [engine.process], 9)
 
 
 def test_a_set_is_spared_in_every_outcome() -> None:
@@ -109,6 +109,6 @@ def test_a_set_is_spared_in_every_outcome() -> None:
     inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
     engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
     with np.errstate(all="ignore"):
-        first, second = engine._posteriors(hypers, samples, 9)
+        first, second = engine._posteriors(hypers, samples, [engine.process] * 2, 9)
     assert first.sets == second.sets == 2
     np.testing.assert_array_equal(first.covariance.scale, bad[[0, 2]])

@@ -245,5 +245,5 @@ def kg(posterior: Posterior, optima: Optima, points: ArrayLike | None = None) ->
     of `points` (N, d), by default the data.
     """
     check_sets(posterior, optima.f)
-    given = posterior.X if points is None else as_points(points, posterior.dimensions)
+    given = posterior.told if points is None else as_points(points, posterior.dimensions)
     return _of(posterior, optima.star, given)

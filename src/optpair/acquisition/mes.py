@@ -165,8 +165,8 @@ def _by_gumbel(
     uniform: Float[np.ndarray, " P"],
 ) -> MES:
     """(M6) with f* at these uniform numbers' places in the Gumbel distribution."""
-    n = len(posterior.X)
-    means, variance = posterior.moments(np.concatenate([posterior.X, points]))
+    n = len(posterior.told)
+    means, variance = posterior.moments(np.concatenate([posterior.told, points]))
     every = max(-(-len(points) // POINTS), 1)
     some = np.concatenate([np.arange(n), np.arange(n, n + len(points), every)])
     fitted = _gumbel(posterior, means[..., some], variance[..., some])
@@ -304,6 +304,6 @@ def gumbel_maxima(
     rng = Stream.of(seed).draw()
     shift = rng.uniform(size=cube.parameters)
     filling = space_filling(shift, cube, lattice(cube.parameters, points))
-    moments = posterior.moments(np.concatenate([posterior.X, filling]))
+    moments = posterior.moments(np.concatenate([posterior.told, filling]))
     drawn = _draw(rng.uniform(size=count), *_gumbel(posterior, *moments))
     return _above_data(posterior, drawn)

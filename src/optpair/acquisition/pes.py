@@ -187,7 +187,7 @@ class PES(Acquisition):
 
 def _rivals(posterior: Posterior) -> Float[np.ndarray, "M F D"]:
     """The datum with the highest posterior mean, under each set and fantasy."""
-    return np.asarray(posterior.X[np.argmax(posterior.means_at_data(), -1)])
+    return np.asarray(posterior.told[np.argmax(posterior.means_at_data(), -1)])
 
 
 def _reading(free: Bool[np.ndarray, "M P D"]) -> Float[np.ndarray, "M P J J"]:

@@ -72,6 +72,8 @@ class Entry:
     """The goals it serves: `best` (one objective), `feasible` (with constraints), `front`."""
     looks: bool = False
     """Whether it can tell what a look at another fidelity than the target's says."""
+    borrows: bool = True
+    """Whether it can be used after earlier studies: not where it redraws what was observed."""
 
     def __post_init__(self) -> None:
         if not self.needs <= NEEDS:
@@ -143,6 +145,7 @@ _BUILT_IN = {
         build_opes,
         "Output-space Predictive Entropy Search: f* bounds the data as well",
         OPTIMA,
+        borrows=False,
     ),
     "pes": Entry(
         build_pes,
@@ -150,7 +153,10 @@ _BUILT_IN = {
         OPTIMA,
     ),
     "fitbo": Entry(
-        build_fitbo, "FITBO: the mixture over f* of a model that f* bounds, by moments", OPTIMA
+        build_fitbo,
+        "FITBO: the mixture over f* of a model that f* bounds, by moments",
+        OPTIMA,
+        borrows=False,
     ),
     "ids": Entry(
         build_ids, "information-directed sampling: the gain of jes per squared regret", OPTIMA
@@ -173,12 +179,14 @@ _BUILT_IN = {
         "Expected Improvement over values at the data that are drawn, not known",
         scale="improvement",
         goals=BEST | FEASIBLE,
+        borrows=False,
     ),
     "lognei": Entry(
         by_goal(partial(build_nei, log=True), partial(build_cnei, log=True)),
         "Expected Improvement over values at the data that are drawn, as a logarithm",
         scale="log improvement",
         goals=BEST | FEASIBLE,
+        borrows=False,
     ),
     "pi": Entry(build_pi, "Probability of Improvement over the best posterior mean"),
     "ucb": Entry(build_ucb, "upper confidence bound, GP-UCB's schedule", scale="worth"),
@@ -231,6 +239,7 @@ _BUILT_IN = {
         "expected hypervolume improvement over fronts at the data that are drawn, as a logarithm",
         scale="log improvement",
         goals=FRONT,
+        borrows=False,
     ),
     "parego": Entry(
         build_parego,
@@ -284,14 +293,28 @@ def check_goal(entry: Entry, goal: str) -> None:
     """Raise if an acquisition function does not serve a goal, with the names of those that do."""
     if goal in entry.goals:
         return
-    name = next((name for name, own in REGISTRY.items() if own is entry), entry.summary)
     serving = ", ".join(other for other, own in REGISTRY.items() if goal in own.goals)
     asked = {
         "best": "one objective",
         "feasible": "an objective under constraints",
         "front": "several objectives",
     }[goal]
-    raise ValueError(f"acquisition {name!r} is not for {asked}; use one of {serving}")
+    raise ValueError(f"acquisition {_name_of(entry)!r} is not for {asked}; use one of {serving}")
+
+
+def check_borrows(entry: Entry, goal: str) -> None:
+    """Raise if an acquisition function cannot be used after earlier studies."""
+    if not entry.borrows:
+        serving = ", ".join(n for n, own in REGISTRY.items() if own.borrows and goal in own.goals)
+        raise ValueError(
+            f"acquisition {_name_of(entry)!r} redraws what was observed, and cannot do so for "
+            f"earlier studies; leave earlier out, or use one of {serving}"
+        )
+
+
+def _name_of(entry: Entry) -> str:
+    """The name of an entry, or what it is where it has none."""
+    return next((name for name, own in REGISTRY.items() if own is entry), entry.summary)
 
 
 def entry_of(given: object) -> Entry:

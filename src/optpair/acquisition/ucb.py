@@ -49,7 +49,7 @@ class UCB(OfMoments):
 def build(context: Context) -> UCB:
     """UCB from what the engine has at hand; pending points count as observations."""
     posterior = context.posterior
-    return UCB(posterior, schedule(len(posterior.X), context.cube.parameters))
+    return UCB(posterior, schedule(len(posterior.told), context.cube.parameters))
 
 
 def schedule(n: int, parameters: int) -> float:
@@ -65,7 +65,7 @@ def ucb(posterior: Posterior, *, kappa: float | None = None) -> UCB:
     `kappa` replaces the schedule.
     """
     if kappa is None:
-        return UCB(posterior, schedule(len(posterior.X), posterior.dimensions))
+        return UCB(posterior, schedule(len(posterior.told), posterior.dimensions))
     if not 0 <= kappa < math.inf:
         raise ValueError(f"kappa must be at least 0 and finite, not {kappa!r}")
     return UCB(posterior, float(kappa))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
+from optpair.engine.earlier import Borrowed, Lending, lending
 from optpair.engine.effects import Effects, variance_shares
 from optpair.engine.fronts import LARGEST, POINTS, Front, Fronts, Sets
 from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at, restored
@@ -352,6 +353,18 @@ class Answers:
         differ = len(values) > 0 and values.min() < values.max()
         explained = float(1 - np.mean(wrong**2) / np.var(values)) if differ else 0.0
         return LeftOut(rows, measured.y, restored(means, variance, objective), explained)
+
+    def borrowed(self) -> dict[str, dict[str, Lending]]:
+        """What each earlier study lends to the model of an outcome, by their names."""
+        found: dict[str, dict[str, Lending]] = {}
+        for outcome, (name, lent) in zip(self.model.outcomes, self._lent(), strict=True):
+            if lent is not None:
+                posterior = outcome.posterior if outcome.wider is None else outcome.wider
+                found[name] = lending(lent, posterior)
+        return found
+
+    def _lent(self) -> list[tuple[str, Borrowed | None]]:
+        return [(name, self.engine.earlier.get(name)) for name in self.engine.outcomes]
 
     @engine_work
     def success(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:

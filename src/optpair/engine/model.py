@@ -42,6 +42,8 @@ class OutcomeMemory:
     scaling: Scaling
     state: Any
     """Of the inference."""
+    matches: tuple[tuple[float, float], ...] = ()
+    """The units of earlier studies."""
 
 
 Memory = Mapping[str, OutcomeMemory]
@@ -118,13 +120,12 @@ def restored(
 
 def stretch(posterior: Posterior) -> float:
     """(L2) of a posterior; values that teach nothing do not count."""
-    counted = np.all(posterior.noise_var < MOST_NOISE, axis=0)
+    counted = np.all(posterior.noise_var[:, posterior.before :] < MOST_NOISE, axis=0)
     n = int(np.sum(counted))
     if n < 2:  # nothing was foretold
         return 1.0
     means, variance = posterior.left_out()
-    y = posterior.mean[:, None] + posterior.residual.mean(1)
-    squares = ((y - means) ** 2 / variance)[:, counted]
+    squares = ((posterior.values - means) ** 2 / variance)[:, counted]
     degrees, level = max(n - posterior.dimensions - 1, FEWEST_DEGREES), (1 + CONFIDENCE) / 2
     heavy = stdtrit(degrees, level) / ndtri(level)
     return float(max(1.0, np.sqrt(np.mean(squares))) * heavy)  # (L2)

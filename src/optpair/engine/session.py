@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from optpair.acquisition.registry import CONTROLS, Control, Entry, check_goal, entry_of
+from optpair.acquisition.registry import (
+    CONTROLS,
+    Control,
+    Entry,
+    check_borrows,
+    check_goal,
+    entry_of,
+)
 from optpair.cube.cube import Cube, among
 from optpair.cube.region import Region
 from optpair.engine.answers import Answers
+from optpair.engine.earlier import borrowed, check_matches
 from optpair.engine.model import Memory, OutcomeMemory
 from optpair.engine.plate import REPEATED, Info, Shared, ended_alike
 from optpair.engine.settings import Settings
@@ -27,6 +35,7 @@ from optpair.shapes import Bool, Float
 from optpair.streams import Stream, check_seed
 from optpair.threads import engine_work
 from optpair.trials.data import Data
+from optpair.trials.earlier import EarlierStudy, lend
 from optpair.trials.transform import Scaling
 
 DESIGN, SUGGEST, ANSWER, PRUNE = range(4)  # one stream of randomness for each purpose
@@ -64,6 +73,7 @@ class Session:
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
+        earlier: Sequence[EarlierStudy] = (),
     ) -> None:
         self.problem = problem
         self.seed = secrets.randbits(63) if seed is None else check_seed(seed)
@@ -82,6 +92,9 @@ class Session:
             prices=problem.space.prices,
             beliefs=problem.beliefs,
         )
+        self.earlier = tuple(earlier)
+        if self.earlier:
+            self.engine = _after(self.engine, problem, self.earlier)
         self.memory: Memory = {}
         self.info = Info()
         self._shared = Shared()
@@ -197,7 +210,8 @@ class Session:
         state = self.engine.inference.to_json(own.state)
         if state is None:
             return None
-        return {"told": own.told, "scaling": own.scaling.to_json(), "state": state}
+        found = {"told": own.told, "scaling": own.scaling.to_json(), "state": state}
+        return found | ({"matches": own.matches} if own.matches else {})
 
     def restore(self, document: Mapping[str, Any], told: Mapping[str, int]) -> None:
         """Remember what a document holds; `told` counts the values of each outcome."""
@@ -212,8 +226,12 @@ class Session:
             if not counts or not least <= count <= told[name]:
                 raise ValueError(f"the memory has seen {count!r} values, not those of the trials")
             engine = self.engine
-            state = engine.inference.from_json(own["state"], engine.process)
-            memory[name] = OutcomeMemory(count, Scaling.from_json(own["scaling"]), state)
+            lent = engine.earlier.get(name)
+            matches = check_matches(
+                own.get("matches", ()), 0 if lent is None else len(lent.sources)
+            )
+            state = engine.inference.from_json(own["state"], engine.process_of(name))
+            memory[name] = OutcomeMemory(count, Scaling.from_json(own["scaling"]), state, matches)
         self.memory = memory
 
 
@@ -233,6 +251,26 @@ def region_of(space: Space) -> Region:
     region = replace(whole, rows=space.rows if limits.linear else None, allowed=function)
     region.check()
     return region
+
+
+@engine_work
+def _after(engine: Engine, problem: Problem, earlier: tuple[EarlierStudy, ...]) -> Engine:
+    """The same engine after earlier studies."""
+    if not engine.inference.standardises:
+        raise ValueError(
+            "earlier studies and known hyperparameters cannot be given together: how related a "
+            "study is has to be inferred; give hyperparameters='marginal', or leave earlier out"
+        )
+    if isinstance(engine.acquisition, Entry):
+        check_borrows(engine.acquisition, problem.goal)
+    lent = lend(earlier, problem)
+    found = {
+        name: borrowed(
+            lent, column, engine.process, warp=engine.compresses and name in problem.objectives
+        )
+        for column, name in enumerate(problem.outcomes)
+    }
+    return replace(engine, earlier={name: own for name, own in found.items() if own is not None})
 
 
 def check_one_objective(problem: Problem) -> None:

@@ -8,16 +8,17 @@ good an answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context
 from optpair.acquisition.cost import Cost, fit_cost
+from optpair.acquisition.mean import mean
 from optpair.acquisition.registry import Control, Entry
 from optpair.acquisition.weights import Success, Weight, fit_success, weighted
-from optpair.cube.candidates import Screening
+from optpair.cube.candidates import ANCHORS, Screening
 from optpair.cube.climb import PRECISE, maximise
 from optpair.cube.cube import Cube, among
 from optpair.cube.halton import halton
@@ -26,6 +27,7 @@ from optpair.cube.region import Region
 from optpair.engine import budget, goals, warps
 from optpair.engine.beliefs import BELIEVED, Placed, believed, drawn, first_believed
 from optpair.engine.doubt import doubted
+from optpair.engine.earlier import Borrowed, beforehand
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
 from optpair.engine.plate import (
     REPEATED,
@@ -43,7 +45,7 @@ from optpair.engine.worth import Feasibility, compromise, plain, rank, under_con
 from optpair.gp import paths as gp_paths
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference
-from optpair.gp.kernels import Curves, Radial
+from optpair.gp.kernels import Curves, Radial, Related
 from optpair.gp.likelihood import Sample
 from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior, check_factor, fit
@@ -59,6 +61,7 @@ from optpair.trials.transform import MOST_NOISE, Scaling
 
 DESIGN_POINTS = 1024
 OWN = 16  # points of which the safest is taken after failures
+AFTER_OTHERS = 3  # trials of a design after earlier studies
 EXPLOIT, UNMET = 0.1, 0.5  # γ, once a trial has met all constraints and before
 LIKELY = 64  # screened points whose chance of being feasible is looked at
 FULL = 4  # one sampled optimum in so many is looked at as it is, the others at other fidelities
@@ -83,6 +86,19 @@ class Engine:
     """What looks are taken to cost where nobody has told."""
     beliefs: Beliefs | None = None
     """What the user believes of the optimum."""
+    earlier: Mapping[str, Borrowed] = field(default_factory=dict)
+    """What earlier studies lend to the models of some outcomes."""
+
+    def process_of(self, name: str, known: OutcomeMemory | None = None) -> Process:
+        """What the model of an outcome is before data, with rows of earlier studies.
+
+        On the scale of the present values, where they are `known`.
+        """
+        process, lent = self.process, self.earlier.get(name)
+        if lent is None:
+            return process
+        given = lent.alone if known is None else lent.given(known.scaling, known.matches)
+        return replace(process, kernel=Related(process.kernel, given))
 
     @cached_property
     def process(self) -> Process:
@@ -131,7 +147,10 @@ class Engine:
         """Told trials before the model is used."""
         chosen, cheap = self.settings.initial, len(self.targets)
         tuned = self.cube.parameters - cheap
-        return (2 * tuned if cheap else tuned) + 1 + (cheap > 0) if chosen is None else chosen
+        usual = (2 * tuned if cheap else tuned) + 1 + (cheap > 0)
+        if self.earlier:
+            usual = min(usual, AFTER_OTHERS)
+        return usual if chosen is None else chosen
 
     def exploit(self, data: Data) -> float:
         """γ: by default 0.1, or 0 where the hyperparameters are known.
@@ -248,33 +267,37 @@ class Engine:
             own = stream.child(column) if column else stream
             with info.stage("hyperparameters"):
                 before, measured = memory.get(name), data.outcome(column)
-                updated[name] = self._updated(own, self.outcomes[name], before, measured, info)
+                updated[name] = self._updated(own, name, before, measured, info)
         return updated
 
     def _updated(
         self,
         stream: Stream,
-        outcome: Outcome,
+        name: str,
         before: OutcomeMemory | None,
         measured: Measured,
         info: Info,
     ) -> OutcomeMemory:
-        n, inference = len(measured.y), self.inference
+        n, inference, outcome = len(measured.y), self.inference, self.outcomes[name]
         if before is not None and n - before.told < self.settings.refresh_every:
             return before
         scaling = Scaling()
         if inference.standardises:
             scaling = self._scaling(measured, outcome) if n else goals.unmeasured(outcome)
+        lent = self.earlier.get(name)
+        matches = () if lent is None else lent.matches(measured, scaling)
+        after = OutcomeMemory(n, scaling, None, matches)
+        process = self.process_of(name, after)
         state = None
         if before is not None:
             ratio = before.scaling.scale / scaling.scale
             offset = (before.scaling.loc - scaling.loc) / scaling.scale
-            state = inference.rescaled(before.state, ratio, offset, self.process)
+            state = inference.rescaled(before.state, ratio, offset, process)
         sample = self._thinned(measured, scaling)
         new = n - (0 if before is None else before.told)
-        found = inference.update(stream, state, sample, self.process, new)
+        found = inference.update(stream, state, sample, process, new)
         info.mixing = found.mixing
-        return OutcomeMemory(n, scaling, found.state)
+        return replace(after, state=found.state)
 
     def _scaling(self, measured: Measured, outcome: Outcome) -> Scaling:
         """That of the values of an outcome."""
@@ -291,22 +314,26 @@ class Engine:
         """
         measured = [data.outcome(column) for column in range(len(self.outcomes))]
         known = [memory[name] for name in self.outcomes]
+        processes = [self.process_of(name, memory[name]) for name in self.outcomes]
         pairs = list(zip(measured, known, strict=True))
         samples = [self._standardised(own, of.scaling) for own, of in pairs]
         rows = max(len(own.y) for own in measured) + max(len(data.pending), len(data.failed))
         with info.stage("condition"):
-            hypers = [self.inference.hyperparameters(of.state, self.process) for of in known]
-            posteriors = self._posteriors(hypers, samples, rows)
+            hypers = [
+                self.inference.hyperparameters(of.state, process)
+                for of, process in zip(known, processes, strict=True)
+            ]
+            posteriors = self._posteriors(hypers, samples, processes, rows)
         wide: list[Posterior] | list[None] = [None] * len(known)
         if wider is not None:
             more = [
                 self.inference.wider(
-                    wider.child(column), of.state, self._thinned(own, of.scaling), self.process
+                    wider.child(column), of.state, self._thinned(own, of.scaling), processes[column]
                 )
                 for column, (own, of) in enumerate(pairs)
             ]
             found = [hypers for hypers in more if hypers is not None]
-            wide = self._posteriors(found, samples, rows) if found else wide
+            wide = self._posteriors(found, samples, processes, rows) if found else wide
         scalings, outcomes = [of.scaling for of in known], list(self.outcomes.values())
         models = tuple(
             OutcomeModel(scaling, posterior, more, outcome.reach)
@@ -327,7 +354,11 @@ class Engine:
         return goals.objectives(self.outcomes.values())
 
     def _posteriors(
-        self, hypers: list[Hyperparameters], samples: list[Sample], rows: int
+        self,
+        hypers: list[Hyperparameters],
+        samples: list[Sample],
+        processes: list[Process],
+        rows: int,
     ) -> list[Posterior]:
         """Under every set or, of many data, some of them; the given ones are all used.
 
@@ -336,10 +367,9 @@ class Engine:
         if self.inference.standardises:
             stride = budget.set_stride(rows, hypers[0].sets, self.settings.most_rows)
             hypers = [own.some(slice(None, None, stride)) for own in hypers]
-        process = self.process
         posteriors = [
             fit(own, sample, kernel=process.kernel, columns=process.columns)
-            for own, sample in zip(hypers, samples, strict=True)
+            for own, sample, process in zip(hypers, samples, processes, strict=True)
         ]
         sound = np.all([posterior.sound for posterior in posteriors], axis=0)
         if self.inference.standardises and sound.any() and not sound.all():
@@ -623,6 +653,9 @@ class Engine:
         the design without failures: workers that do not see each other's points differ as well.
         """
         region = self.region.without(_seen(data))
+        first = self._foretold(stream.child(asked), region, data) if asked == 0 else None
+        if first is not None and not among(first, _seen(data)):
+            return first
         if self.beliefs is not None and self.beliefs.placed and asked % 2 == 0:
             x = first_believed(stream.child(asked), self.beliefs, region, asked)
             if not among(x, _seen(data)):
@@ -660,6 +693,21 @@ class Engine:
         share = 1.0 if turn == self.initial - 1 else 0.5 * (turn % 2)
         level = cheap + (targets - cheap) * share
         return self._looks(region, points, np.tile(level, (len(points), 1)))
+
+    def _foretold(
+        self, stream: Stream, region: Region, data: Data
+    ) -> Float[np.ndarray, " D"] | None:
+        """The best point by what earlier studies say of the only objective, if they do."""
+        known = [name for name in self.earlier if isinstance(self.outcomes[name], Objective)]
+        if len(known) != 1 or len(self.objectives) != 1:
+            return None
+        posterior = beforehand(self.process_of(known[0]))
+        good = np.argsort(-posterior.residual[0, 0], kind="stable")[:ANCHORS]
+        anchors = region.made_legal(posterior.X[good])
+        points = self.points(stream, region, anchors, data, optima=False)
+        function, starts = mean(posterior), self.settings.starts
+        values = function.screen(points)
+        return maximise(function, region, points, values, starts=starts, steps=self.steps)[0]
 
     def _own_points(
         self, region: Region, stream: Stream, asked: int

@@ -116,6 +116,8 @@ def seen(posterior: Posterior, functionals: Functionals) -> Seen:
     """
     jets = functionals.jets(posterior, posterior.X)
     rows = np.concatenate([jet.rows for jet in jets], 2)
+    if posterior.links is not None:
+        posterior.links.load(rows)
     M, P, J, n = rows.shape
     whitened = posterior.whiten(rows.reshape(M, P * J, n)).reshape(rows.shape)
     expected = np.sum(rows * posterior.weights[:, :, None], -1)

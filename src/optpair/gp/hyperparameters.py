@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,6 +98,21 @@ class Block:
     """The power of the units of y that the value has: 2 for a variance, 1 for a mean."""
 
 
+@runtime_checkable
+class Tie(Protocol):
+    """A factor of the prior that ties blocks to each other."""
+
+    def log_density(
+        self, parts: Mapping[str, np.ndarray]
+    ) -> tuple[Float[np.ndarray, " B"], dict[str, np.ndarray]]:
+        """Its logarithm, and the derivatives by the entries of θ that it depends on, by name."""
+        ...
+
+    def start(self, parts: Mapping[str, np.ndarray]) -> None:
+        """Bring what is tied together, in place."""
+        ...
+
+
 @dataclass(frozen=True)
 class Table:
     """All hyperparameters of a model, in the order in which θ holds them."""
@@ -105,6 +120,7 @@ class Table:
     blocks: tuple[Block, ...]
     d: int
     """The number of parameters, which some priors depend on."""
+    tie: Tie | None = None
 
     @property
     def size(self) -> int:
@@ -133,6 +149,16 @@ class Table:
 
     def log_prior(self, theta: Thetas) -> tuple[Float[np.ndarray, " B"], Thetas]:
         """log prior(θ), up to a constant, and its slope."""
+        value, slope = self._log_separate(theta)
+        if self.tie is None:
+            return value, slope
+        more, by_part = self.tie.log_density(self.parts(theta))
+        for name, by in by_part.items():
+            slope[:, self._places[name]] += by
+        return value + more, slope
+
+    def _log_separate(self, theta: Thetas) -> tuple[Float[np.ndarray, " B"], Thetas]:
+        """The sum over the blocks."""
         if self._normal is not None:
             centre, precision = self._normal
             away = theta - centre
@@ -158,7 +184,10 @@ class Table:
         """θ so many standard deviations from the centre of the prior."""
         parts = self.parts(normal)
         starts = [b.prior.start(parts[b.name], self.d) for b in self.blocks]
-        return np.concatenate(starts, axis=-1)
+        theta = np.concatenate(starts, axis=-1)
+        if self.tie is not None:
+            self.tie.start(self.parts(theta))
+        return theta
 
     def rescaled(self, theta: np.ndarray, ratio: float, offset: float) -> np.ndarray:
         """θ after y became ratio·y + offset."""

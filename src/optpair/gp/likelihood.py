@@ -8,6 +8,10 @@ Observations of one run share its luck: of the noises of two of them a share η 
 
 The derivative in K is ½(ααᵀ − (K+Σ)⁻¹) with α = (K+Σ)⁻¹r, without the prior. A chain asks for
 this hundreds of times on a matrix that LAPACK is fast at; each pair of points is met once.
+
+Where a kernel knows e rows beforehand, y_e, they come first and are conditioned on: log p(y | y_e,
+θ) is the difference of the above with all rows and with those alone, whose factor is the first
+block of the factor of all.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from optpair.gp.hyperparameters import Thetas
 from optpair.gp.kernels.base import PairwiseFit
+from optpair.gp.kernels.related import OFFSET_VAR, Given
 from optpair.gp.process import SHARED, Process
 from optpair.shapes import Bool, Float, Int
 
@@ -44,6 +49,20 @@ class Sample(NamedTuple):
         return Sample(self.X[chosen], self.y[chosen], self.noise_var[chosen], run)
 
 
+def joined(sample: Sample, given: Given | None) -> Sample:
+    """A sample after the rows that are known beforehand."""
+    if given is None:
+        return sample
+    X, y, noise_var, run = sample
+    runs = None if run is None else np.concatenate([-1 - np.arange(len(given.y)), run])
+    return Sample(
+        np.concatenate([given.X, X]),
+        np.concatenate([given.y, y]),
+        np.concatenate([given.noise_var + OFFSET_VAR, noise_var]),
+        runs,
+    )
+
+
 @dataclass(frozen=True)
 class _Fit:
     """B sets at the data."""
@@ -53,6 +72,7 @@ class _Fit:
     factors: Float[np.ndarray, "B n n"]  # Cholesky's; LAPACK's lower half is C's upper one
     positive: Bool[np.ndarray, " B"]  # whether there is a factor
     weights: Float[np.ndarray, "B n"]  # α
+    before: Float[np.ndarray, "B e"]  # α of the rows that are known beforehand
     value: Densities
 
 
@@ -65,6 +85,9 @@ class Likelihood:
     def __init__(self, sample: Sample, process: Process) -> None:
         self._table = process.table
         self._pairwise = process.kernel.pairwise(sample.X, process.columns)
+        given = process.kernel.given
+        self._e = 0 if given is None else len(given.y)
+        sample = joined(sample, given)
         self._y = sample.y
         self._known = np.isfinite(sample.noise_var)
         self._noise_var = np.where(self._known, sample.noise_var, 0.0)
@@ -121,23 +144,38 @@ class Likelihood:
             if n and not failed:
                 weights[b], _ = dpotrs(factor, residuals[b], lower=1)
         diagonals[~positive] = 1.0  # no factor: −∞ below
-        value = -np.sum(np.log(diagonals), axis=1) - np.sum(residuals * weights, axis=1) / 2
+        value = -np.sum(np.log(diagonals[:, self._e :]), axis=1)
+        value -= np.sum(residuals * weights, axis=1) / 2
+        before = np.zeros((B, self._e))
+        for b in np.flatnonzero(positive) if self._e else ():
+            before[b], _ = dpotrs(self._first(factors[b]), residuals[b, : self._e], lower=1)
+        value += np.sum(before * residuals[:, : self._e], axis=1) / 2
         value = np.where(positive, value, -np.inf)
-        return _Fit(values, kernel, factors, positive, weights, value)
+        return _Fit(values, kernel, factors, positive, weights, before, value)
+
+    def _first(self, factor: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "e e"]:
+        """The factor of the rows that are known beforehand, for LAPACK."""
+        return np.asfortranarray(factor[: self._e, : self._e].T)
 
     def _by_value(self, fit: _Fit) -> dict[str, Float[np.ndarray, "B _"]]:
         """Derivatives by the hyperparameters: a pair of points stands for two entries of K."""
         B, n = fit.weights.shape
+        e = self._e
         for b in np.flatnonzero(fit.positive) if n else ():
+            first = self._first(fit.factors[b]) if e else None
             inverse, _ = dpotri(fit.factors[b].T, lower=1, overwrite_c=1)
             dsyr(-1.0, fit.weights[b], lower=1, a=inverse, overwrite_a=1)
+            if first is not None:
+                alone, _ = dpotri(first, lower=1)
+                inverse[:e, :e] -= dsyr(-1.0, fit.before[b], lower=1, a=alone)
         flat = fit.factors.reshape(B, n * n)
         flat[~fit.positive] = 0.0
         by_pairs, by_diagonal = flat.take(self._pairs, axis=1), flat[:, self._diagonal] / -2
         by_pairs *= -1
         found = fit.kernel.pull(by_pairs, np.sum(by_diagonal, axis=1)) | {
             "noise": np.sum(by_diagonal[:, ~self._known], axis=1, keepdims=True),
-            "mean": np.sum(fit.weights, axis=1, keepdims=True),
+            "mean": np.sum(fit.weights, axis=1, keepdims=True)
+            - np.sum(fit.before, axis=1, keepdims=True),
         }
         if SHARED in fit.values:
             found |= self._by_luck(fit.values, by_pairs, found["noise"])

@@ -21,6 +21,7 @@ import numpy as np
 
 from optpair.gp.kernels import Covariance, Frequencies
 from optpair.gp.kernels.base import Target
+from optpair.gp.kernels.related import Links, LoadedTarget
 from optpair.gp.posterior import Posterior
 from optpair.shapes import Float, Int, Num
 from optpair.streams import Stream
@@ -70,6 +71,7 @@ class Paths:
     cosine: Num[np.ndarray, "M P F"]  # weights of the features, with √(a/F)
     sine: Num[np.ndarray, "M P F"]
     update: Num[np.ndarray, "M P n"]  # (K + Σ)⁻¹ (y − μ − g(X) − ε)
+    links: Links | None = None  # of the first rows, where they are of earlier studies
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,7 +81,8 @@ class Paths:
     @cached_property
     def target(self) -> Target:
         """The data, as points that covariances are taken with."""
-        return self.covariance.target(self.X)
+        target = self.covariance.target(self.X)
+        return target if self.links is None else LoadedTarget(target, self.links)
 
     def single(self) -> Paths:
         """The same paths in single precision, from 0 and in units of √a: to compare points by."""
@@ -92,13 +95,15 @@ class Paths:
             (self.cosine / size).astype(np.float32),
             (self.sine / size).astype(np.float32),
             (self.update * size).astype(np.float32),
+            None if self.links is None else self.links.single(),
         )
 
     def of_sets(self, chosen: slice | np.ndarray) -> Paths:
         """Of some of the sets."""
         names = ("mean", "omega", "cosine", "sine", "update")
         own = {name: getattr(self, name)[chosen] for name in names}
-        return replace(self, covariance=self.covariance.of_sets(chosen), **own)
+        links = None if self.links is None else self.links.of_sets(chosen)
+        return replace(self, covariance=self.covariance.of_sets(chosen), links=links, **own)
 
     @engine_work
     def at(self, X: Num[np.ndarray, "N D"]) -> Num[np.ndarray, "M P N"]:
@@ -200,8 +205,13 @@ def conditioned(
             for sets in _together(len(omega), len(posterior.X))
         ]
     )
+    links = posterior.links
+    if links is not None:
+        links.load(prior)
+        own = np.moveaxis(white[: links.count], 0, 2)
+        noise[..., : links.count] = own @ links.root.mT
     update = posterior.solve(posterior.residual - prior - noise)
-    return Paths(covariance, posterior.X, posterior.mean, omega, cosine, sine, update)
+    return Paths(covariance, posterior.X, posterior.mean, omega, cosine, sine, update, links)
 
 
 @engine_work

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.kernels import Columns, Covariance, Kernel, Matern52, as_kernel
 from optpair.gp.kernels.base import Between, Points, Target
-from optpair.gp.likelihood import Sample
+from optpair.gp.kernels.related import Links, LoadedTarget
+from optpair.gp.likelihood import Sample, joined
 from optpair.gp.linalg import JITTERS, inverse_factor
 from optpair.gp.process import SHARED
 from optpair.shapes import Bool, Float, Int
@@ -88,6 +89,17 @@ class Posterior:
     weights: Float[np.ndarray, "M F n"]  # (K + Σ)⁻¹ (y − μ)
     jitter: Float[np.ndarray, " M"]  # added to the diagonal, relative to it
     runs: Runs | None = None  # whose observations share noise
+    links: Links | None = None  # of the first rows, where they are of earlier studies
+
+    @property
+    def before(self) -> int:
+        """The number of rows of earlier studies, which come first."""
+        return 0 if self.links is None else self.links.count
+
+    @property
+    def told(self) -> Float[np.ndarray, "t D"]:
+        """The points of the present study's rows."""
+        return self.X[self.before :]
 
     @property
     def sets(self) -> int:
@@ -117,7 +129,8 @@ class Posterior:
     @cached_property
     def target(self) -> Target:
         """The data, as points that covariances are taken with."""
-        return self.covariance.target(self.X)
+        target = self.covariance.target(self.X)
+        return target if self.links is None else LoadedTarget(target, self.links)
 
     @property
     def sound(self) -> Bool[np.ndarray, " M"]:
@@ -175,16 +188,17 @@ class Posterior:
         size = int(np.clip(ROWS // (self.sets * max(len(self.X), 1)), FEWEST, BLOCK))
         return (slice(i, i + size) for i in range(0, count, size))
 
-    def means_at_data(self) -> Float[np.ndarray, "M F n"]:
+    def means_at_data(self) -> Float[np.ndarray, "M F t"]:
         """m(X) without a covariance: with w the weights, K w = (y − μ) − Σ w."""
-        prior = self.covariance.diagonal(self.X)
-        diagonal = self.noise_var + self.jitter[:, None] * (prior + self.noise_var)
-        noise = diagonal[:, None] * self.weights
+        own = slice(self.before, None)
+        prior, noise_var = self.covariance.diagonal(self.told), self.noise_var[:, own]
+        diagonal = noise_var + self.jitter[:, None] * (prior + noise_var)
+        noise = diagonal[:, None] * self.weights[..., own]
         if self.runs is not None:
-            noise = noise + self.weights @ self.runs.covariance(self.noise_var)
-        return np.asarray(self.mean[:, None, None] + self.residual - noise)
+            noise = noise + (self.weights @ self.runs.covariance(self.noise_var))[..., own]
+        return np.asarray(self.mean[:, None, None] + self.residual[..., own] - noise)
 
-    def left_out(self) -> tuple[Float[np.ndarray, "M n"], Float[np.ndarray, "M n"]]:
+    def left_out(self) -> tuple[Float[np.ndarray, "M t"], Float[np.ndarray, "M t"]]:
         """Mean and variance of each observation, noise included, given all the others.
 
         With c the diagonal of (K + Σ)⁻¹ and w the weights, under the same hyperparameters,
@@ -193,9 +207,15 @@ class Posterior:
 
         which is what fitting n times, without one observation each, would give.
         """
-        precision = np.sum(self.inverse_factor**2, axis=1)  # C⁻ᵀC⁻¹'s diagonal
-        y = self.mean[:, None] + self.residual.mean(1)
-        return y - self.weights.mean(1) / precision, 1 / precision  # (L1)
+        own = slice(self.before, None)
+        precision = np.sum(self.inverse_factor[..., own] ** 2, axis=1)  # C⁻ᵀC⁻¹'s diagonal
+        y = self.values
+        return y - self.weights[..., own].mean(1) / precision, 1 / precision  # (L1)
+
+    @property
+    def values(self) -> Float[np.ndarray, "M t"]:
+        """The values of the present study's rows, averaged over fantasies."""
+        return np.asarray(self.mean[:, None] + self.residual[..., self.before :].mean(1))
 
     def best_data(self, count: int) -> Float[np.ndarray, "A D"]:
         """The observed points of highest posterior mean, averaged over sets; repeated if few.
@@ -203,7 +223,7 @@ class Posterior:
         Without data there are none.
         """
         order = np.argsort(-self.means_at_data().mean((0, 1)), kind="stable")
-        return self.X[np.resize(order, count if len(order) else 0)]
+        return self.told[np.resize(order, count if len(order) else 0)]
 
     @engine_work
     def predict(self, X: ArrayLike) -> tuple[Float[np.ndarray, "M q"], Float[np.ndarray, "M q"]]:
@@ -234,7 +254,9 @@ class Posterior:
         names = ("mean", "noise", "noise_var", "residual", "inverse_factor", "weights", "jitter")
         own = {name: getattr(self, name)[chosen] for name in names}
         runs = None if self.runs is None else self.runs.of_sets(chosen)
-        return replace(self, covariance=self.covariance.of_sets(chosen), runs=runs, **own)
+        links = None if self.links is None else self.links.of_sets(chosen)
+        covariance = self.covariance.of_sets(chosen)
+        return replace(self, covariance=covariance, runs=runs, links=links, **own)
 
     def append(self, x: Float[np.ndarray, " D"], values: Float[np.ndarray, "M F"]) -> Posterior:
         """Add one observation, with the noise of a future query.
@@ -320,11 +342,13 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
     `columns[c]` is the parameter whose length scale column c has. The noise of a future query is
     the inferred one or, where every observation's is known, their median.
     """
-    X, y, noise_var, run = sample
-    n, M = len(y), hypers.sets
     covariance = kernel.bind(hypers, columns)
-    given = np.isfinite(noise_var)
-    noise = np.full(M, np.median(noise_var)) if n and given.all() else hypers.noise
+    links = kernel.links(covariance, hypers)
+    given = np.isfinite(sample.noise_var)
+    known = len(given) > 0 and given.all()
+    noise = np.full(hypers.sets, np.median(sample.noise_var)) if known else hypers.noise
+    X, y, noise_var, run = joined(sample, kernel.given)
+    n, M, given = len(y), hypers.sets, np.isfinite(noise_var)
     noises = np.where(given, noise_var, hypers.noise[:, None])
     diagonal = covariance.diagonal(X) + noises
     runs = None
@@ -336,13 +360,17 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
         some = slice(start, min(start + block, M))
         grams = covariance.of_sets(some).between(X, X).K
         grams[:, np.arange(n), np.arange(n)] = diagonal[some]
+        if links is not None:
+            links.of_sets(some).gram(grams)
+            grams[:, np.arange(n), np.arange(n)] = diagonal[some]
         if runs is not None:
             grams += runs.of_sets(some).covariance(noises[some])
         for m, K in enumerate(grams, start):
             inverse[m], jitter[m] = inverse_factor(K)
     residual = (y - hypers.mean[:, None])[:, None]
     posterior = Posterior(
-        covariance, hypers.mean, noise, X, noises, residual, inverse, residual, jitter, runs
+        *(covariance, hypers.mean, noise, X, noises, residual, inverse, residual, jitter),
+        *(runs, links),
     )
     return replace(posterior, weights=posterior.solve(residual))
 

@@ -42,4 +42,5 @@ class Process:
                 *([Block(SHARED, 1, Logit(SPREAD), Normal())] if self.runs else []),
             ),
             self.d,
+            self.kernel.tie(prior.lengthscale, self.d),
         )

@@ -350,6 +350,35 @@ class Space(Mapping[str, Parameter]):
             begin = end
         return x
 
+    def place(self, params: Mapping[str, object]) -> np.ndarray:
+        """The point, (D,), of values of another space that shares some parameters with this one.
+
+        Names that are not here do not count. What is missing, or is a choice that is not here, is
+        where an inactive parameter is: as near to one value as to any other. A fidelity that is
+        missing is at its target.
+
+        Raises:
+            ValueError: if a number is too far outside of its range; TypeError: if it is none.
+        """
+        x, begin, starts = self.layout.asleep.copy(), 0, dict[str, int]()
+        for name, p in self.items():
+            starts[name], begin = begin, begin + width(p)
+        known: dict[str, Any] = {}
+        params = {**self.targets, **params}
+        for name in self.conditions.order:
+            p, there = self[name], name not in self.conditions.when
+            if name not in params or not (there or self.conditions.holds(name, known)):
+                continue
+            try:
+                known[name] = _accept(p, name, params[name])
+            except ValueError:
+                if isinstance(p, Categorical):
+                    continue
+                raise
+            start = starts[name]
+            x[start : start + width(p)] = _place(p, name, known[name])
+        return x
+
     def fits(self, params: Mapping[str, object]) -> bool:
         """Whether the values are legal: could they be suggested?"""
         try:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from optpair.engine.answers import LeftOut
+from optpair.engine.earlier import Lending
 from optpair.report import axes, charts, health
 from optpair.report.contour import contour
 from optpair.report.findings import Succeeds
 from optpair.report.markup import Markup, el, join
-from optpair.report.parts import figure, legend, section
+from optpair.report.parts import figure, legend, section, table
 from optpair.report.plane import Plane
 from optpair.report.subject import Row
 from optpair.report.words import percent
@@ -54,6 +55,30 @@ def together(
         "of its variance here.",
         el("figure", contour(plane, best, observed, told, scales, sign), key, class_="plane"),
         class_="together",
+    )
+
+
+def borrowed(lent: Mapping[str, Mapping[str, Lending]]) -> Markup:
+    """How much each earlier study has to say, where there are some."""
+    several = len(lent) > 1
+    rows = [
+        el(
+            "tr",
+            el("td", f"{study} ({outcome})" if several else study),
+            el("td", percent(own.alike)),
+            el("td", str(own.used) if own.used == own.rows else f"{own.used} of {own.rows}"),
+        )
+        for outcome, studies in lent.items()
+        for study, own in sorted(studies.items(), key=lambda item: -item[1].alike)
+    ]
+    if not rows:
+        return Markup()
+    return section(
+        "Borrowed from earlier studies",
+        "How much of each study's variance it has in common with this one, by what its trials say "
+        "of those here. One with nothing in common has no say.",
+        table(["study", "alike", "trials used"], rows),
+        class_="borrowed",
     )
 
 

@@ -103,6 +103,11 @@ class Scaling:
             centre=centre,
         )
 
+    def depth(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """How many units y is below the knee; 0 above, and without a knee."""
+        with np.errstate(over="ignore"):
+            return self._below(y)
+
     def _below(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """How many units y is below the knee."""
         if self.knee is None:

@@ -6,6 +6,7 @@ from optpair.gp.kernels.additive import Additive
 from optpair.gp.kernels.base import Columns, Covariance, Frequencies, Kernel
 from optpair.gp.kernels.curves import Curves
 from optpair.gp.kernels.radial import RBF, Matern52, Mixed, Radial
+from optpair.gp.kernels.related import Given, Related
 
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel for kernel in (RBF(), Matern52(), Mixed(), Additive())
@@ -20,10 +21,12 @@ __all__ = [
     "Covariance",
     "Curves",
     "Frequencies",
+    "Given",
     "Kernel",
     "Matern52",
     "Mixed",
     "Radial",
+    "Related",
     "as_kernel",
 ]
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from optpair.gp.hyperparameters import Block, Hyperparameters
+from optpair.gp.hyperparameters import Block, Hyperparameters, Tie
+from optpair.gp.priors import Density
 from optpair.shapes import Float, Num
 
 Columns = tuple[int, ...]
@@ -185,6 +186,8 @@ class Kernel(ABC):
     """A covariance function with hyperparameters of its own."""
 
     name: ClassVar[str]
+    given: Any = None
+    """Rows that are known beforehand, of earlier studies: see `optpair.gp.kernels.related`."""
 
     @abstractmethod
     def blocks(self) -> tuple[Block, ...]:
@@ -197,3 +200,11 @@ class Kernel(ABC):
     @abstractmethod
     def pairwise(self, X: Float[np.ndarray, "n D"], columns: Columns) -> Pairwise:
         """The covariance at some data."""
+
+    def links(self, covariance: Covariance, hypers: Hyperparameters) -> Any:
+        """How rows that are known beforehand enter a posterior; None without such rows."""
+        return None
+
+    def tie(self, prior: Density, d: int) -> Tie | None:
+        """What the kernel's own hyperparameters say of the length scales, if anything."""
+        return None

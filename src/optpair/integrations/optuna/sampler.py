@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
+from optpair.earlier import list_earlier, read_earlier
 from optpair.engine.session import Session, Way, region_of
 from optpair.engine.settings import Settings
 from optpair.found import Belief, Recommendation
@@ -126,6 +127,7 @@ class JESSampler(BaseSampler):
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
+        earlier: as in `optpair.Optimizer`: other studies, files or tables that may be alike.
     """
 
     def __init__(
@@ -143,6 +145,7 @@ class JESSampler(BaseSampler):
         acquisition: str | Callable[..., Any] = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
+        earlier: Iterable[Any] = (),
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given = None if search_space is None else SearchSpace.of(search_space)
@@ -157,6 +160,7 @@ class JESSampler(BaseSampler):
             "hyperparameters": hyperparameters,
             "settings": settings,
         }
+        self._earlier = list_earlier(earlier)
         limited = {} if constraints_func is None else {"constraint 0": MET}
         self.check_outcomes({VALUE: Objective(), **limited})
         self._domain(self._given_space or {}, guesses=self._guesses)
@@ -218,6 +222,7 @@ class JESSampler(BaseSampler):
             "_constraints_func",
             "_noise",
             "_options",
+            "_earlier",
         )
         return {name: getattr(self, name) for name in kept}
 
@@ -501,7 +506,8 @@ class JESSampler(BaseSampler):
             steps=steps if len(outcomes.all) == 1 else None,
         )
         problem = Problem(domain.space, outcomes.all)
-        session = Session(problem, seed=self._seed, **self._options)
+        earlier = read_earlier(self._earlier, problem)
+        session = Session(problem, seed=self._seed, earlier=earlier, **self._options)
         return StudyModel(domain, outcomes, session, steps=steps)
 
     def _steps(self, study: Study) -> Steps | None:

@@ -1,0 +1,243 @@
+"""Earlier studies, each fitted by itself, on the scale of the present values.
+
+The most likely hyperparameters of a study's own give the noise of its values, length scales that
+the present ones may be like, and predictions. These say in which units the study is: its values
+become α + β y, such that what it predicts at the points of the present trials has the mean and the
+spread of the values there. Two studies of one function are then alike, whatever their units, and
+values of both pass through the same transform.
+
+Of many rows those are kept that say most: one by one the row for which
+
+    log √v + z
+
+is largest, with v the variance that the rows before it leave at its point, and z its own value,
+both in units of the study: far from the others, and good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.gp.inference.mode import fit_mode
+from optpair.gp.kernels import Given
+from optpair.gp.likelihood import Sample
+from optpair.gp.posterior import Posterior, fit
+from optpair.gp.priors import LogNormal
+from optpair.gp.process import Process
+from optpair.problem.defaults import LARGEST
+from optpair.shapes import Float, Int
+from optpair.trials.data import Measured, thinned
+from optpair.trials.earlier import Lent
+from optpair.trials.transform import Scaling
+
+ROWS = 96  # of all studies together, that are kept
+LEAST = 6  # rows of a study, at least
+STUDIES = ROWS // LEAST  # at most; of more, those with most rows
+FEWEST = 3  # values, below which a study says nothing
+FITTED = 128  # rows from which a study's own hyperparameters are found
+CHOSEN_FROM = 2048  # rows of a study that are looked at
+CLOSE = 0.5  # the standard deviation of log ℓ around that of a study with many rows
+FEW = 8.0  # and how it grows with parameters per row
+RELATED = 0.9  # r of every study, before anything is known of it
+SMALLEST = 0.02  # of a study's own scale: it may predict the same value wherever trials were
+ABSURD = 19.0  # units below the knee: values there say nothing of what units are
+
+
+Match = tuple[float, float]
+"""α and β."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One earlier study of one outcome, to be maximised: rows that are kept, and its own model."""
+
+    name: str
+    count: int
+    """How many rows have a value; fewer may be kept."""
+    X: Float[np.ndarray, "k D"]
+    y: Float[np.ndarray, " k"]
+    noise: Float[np.ndarray, " k"]
+    """Standard deviations."""
+    scaling: Scaling
+    """Of its own values."""
+    model: Posterior
+    log_lengthscale: Float[np.ndarray, " d"]
+    unsure: Float[np.ndarray, " d"]
+
+    def matched(self, measured: Measured, scaling: Scaling) -> Match:
+        """The units in which its predictions are like the present values."""
+        counted = ~measured.doubted
+        usual = counted & (scaling.depth(measured.y) <= ABSURD)
+        some = usual if np.sum(usual) >= FEWEST else counted
+        y, X = measured.y[some], measured.X[some]
+        if len(y) == 0:
+            return 0.0, 1.0
+        means, _ = self.model.moments(X)
+        predicted = self.scaling.restore(means[0, 0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            least = SMALLEST * self.scaling.scale
+            factor = float(np.std(y) / max(float(np.std(predicted)), least))
+            shift = float(np.mean(y) - factor * np.mean(predicted))
+        return (shift, factor) if np.isfinite(shift) else (float(np.mean(y)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Borrowed:
+    """Earlier studies of one outcome."""
+
+    sources: tuple[Source, ...]
+
+    def matches(self, measured: Measured, scaling: Scaling) -> tuple[Match, ...]:
+        """The units of each study, beside the present values."""
+        return tuple(source.matched(measured, scaling) for source in self.sources)
+
+    def given(self, scaling: Scaling, matches: Sequence[Match]) -> Given:
+        """The rows of all studies, in the units and on the scale of the present values."""
+        pairs = list(zip(self.sources, matches, strict=True))
+        with np.errstate(over="ignore"):
+            y = [np.clip(m[0] + m[1] * source.y, -LARGEST, LARGEST) for source, m in pairs]
+            noise = [np.minimum(m[1] * source.noise, LARGEST**0.5) for source, m in pairs]
+        values, noises = np.concatenate(y), np.concatenate(noise) ** 2
+        return Given(
+            np.concatenate([source.X for source in self.sources]),
+            scaling.standardise(values),
+            scaling.variance(noises, values),
+            np.repeat(np.arange(len(pairs)), [len(source.y) for source in self.sources]),
+            np.stack([source.log_lengthscale for source in self.sources]),
+            np.stack([source.unsure for source in self.sources]),
+        )
+
+    @property
+    def alone(self) -> Given:
+        """The rows of all studies, each on its own scale: before there are present values."""
+        own = [(s.scaling.loc / s.scaling.scale, 1 / s.scaling.scale) for s in self.sources]
+        return self.given(Scaling(), [(-shift, factor) for shift, factor in own])
+
+
+class Lending(NamedTuple):
+    """What an earlier study lends to a model."""
+
+    alike: float
+    """The share of the variance of its function that is the present one's, r², averaged over the
+    hyperparameters."""
+    used: int
+    """Rows that the model knows,"""
+    rows: int
+    """of so many that have a value."""
+
+
+def lending(lent: Borrowed, posterior: Posterior) -> dict[str, Lending]:
+    """What each study lends, by name."""
+    assert posterior.links is not None
+    r2 = np.mean(posterior.links.loading**2, 0)  # (R3)
+    ends = np.cumsum([len(source.y) for source in lent.sources]).tolist()
+    return {
+        source.name: Lending(float(r2[end - 1]), len(source.y), source.count)
+        for source, end in zip(lent.sources, ends, strict=True)
+    }
+
+
+def borrowed(lent: Sequence[Lent], column: int, process: Process, *, warp: bool) -> Borrowed | None:
+    """What earlier studies have of an outcome; None where that is too little."""
+    measured = [_measured(own, column) for own in lent]
+    order = sorted(range(len(lent)), key=lambda t: (-len(measured[t].y), t))
+    chosen = sorted(t for t in order[:STUDIES] if len(measured[t].y) >= FEWEST)
+    if not chosen:
+        return None
+    most = max(ROWS // len(chosen), LEAST)
+    names = [lent[t].name for t in chosen]
+    pairs = zip(names, (measured[t] for t in chosen), strict=True)
+    return Borrowed(tuple(_source(name, own, process, most, warp) for name, own in pairs))
+
+
+def _measured(own: Lent, column: int) -> Measured:
+    """The rows of a study with a value of an outcome."""
+    there = ~np.isnan(own.Y[:, column])
+    y, noise_var = own.Y[there, column], own.noise_var[there, column]
+    return Measured(own.X[there], y, noise_var, np.zeros(len(y), dtype=bool), np.arange(len(y)))
+
+
+def _source(name: str, every: Measured, process: Process, most: int, warp: bool) -> Source:
+    scaling, few = Scaling.of(every.y, warp), thinned(every, CHOSEN_FROM)
+    sample = _standardised(thinned(few, FITTED), scaling, process)
+    theta = fit_mode(sample, process)
+    hypers = process.table.hyperparameters(theta[None])
+    model = fit(hypers, sample, kernel=process.kernel, columns=process.columns)
+    a, noise, mean = (float(v[0]) for v in (hypers.outputscale, hypers.noise, hypers.mean))
+    candidates = _standardised(few, scaling, process)
+    known = np.where(np.isnan(candidates.noise_var), noise, candidates.noise_var) / a
+    unit = Sample(candidates.X, (candidates.y - mean) / np.sqrt(a), known)
+    rows = _telling(unit, lambda X, Y: model.covariance.between(X, Y).K[0] / a, most)
+    raw = np.where(np.isnan(few.noise_var), noise**0.5 * scaling.scale, np.sqrt(few.noise_var))
+    return Source(
+        name,
+        len(every.y),
+        few.X[rows],
+        few.y[rows],
+        raw[rows],
+        scaling,
+        model,
+        process.table.parts(theta)["lengthscale"],
+        _unsure(every.X, process),
+    )
+
+
+def _standardised(measured: Measured, scaling: Scaling, process: Process) -> Sample:
+    """Standardised values; none is known better than the model can tell."""
+    noise_var = scaling.variance(measured.noise_var, measured.y)
+    known = np.maximum(noise_var, process.prior.noise_floor)
+    return Sample(measured.X, scaling.standardise(measured.y), known)
+
+
+def _unsure(X: Float[np.ndarray, "n D"], process: Process) -> Float[np.ndarray, " d"]:
+    """Less sure where rows are few; as unsure as the prior where a parameter never varied."""
+    owner, varied = np.asarray(process.columns), np.ptp(X, axis=0) > 0
+    seen = np.array([varied[owner == k].any() for k in range(process.d)])
+    prior = process.prior.lengthscale
+    widest = prior.scale if isinstance(prior, LogNormal) else 1.0
+    return np.where(seen, min(CLOSE * np.sqrt(1 + FEW * process.d / len(X)), widest), widest)
+
+
+Correlation = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _telling(sample: Sample, correlation: Correlation, most: int) -> Int[np.ndarray, " k"]:
+    """The rows that say most, in their order, by a pivoted factorisation."""
+    n = len(sample.y)
+    if n <= most:
+        return np.arange(n)
+    left, factor, chosen = np.ones(n), np.zeros((n, most)), list[int]()
+    for k in range(most):
+        score = np.log(np.maximum(left, 1e-12)) / 2 + sample.y
+        score[chosen] = -np.inf
+        i = int(np.argmax(score))
+        K = correlation(sample.X, sample.X[i : i + 1])[:, 0]
+        pivot = np.sqrt(max(left[i], 0.0) + sample.noise_var[i])
+        factor[:, k] = (K - factor[:, :k] @ factor[i, :k]) / pivot
+        left -= factor[:, k] ** 2
+        chosen.append(i)
+    return np.sort(chosen)
+
+
+def beforehand(process: Process) -> Posterior:
+    """What earlier studies alone say, if all of them are related: before the first trial."""
+    given, blocks = process.kernel.given, process.table.blocks
+    values = {block.name: block.transform.value(np.zeros(1)) for block in blocks}
+    values |= {name: np.full(1, RELATED) for name in given.names}
+    values["lengthscale"] = np.exp(given.log_lengthscale.mean(0))[None]
+    nothing = Sample(given.X[:0], given.y[:0], given.y[:0])
+    hypers, kernel = Hyperparameters(**values), process.kernel
+    return fit(hypers, nothing, kernel=kernel, columns=process.columns)
+
+
+def check_matches(given: object, count: int) -> tuple[Match, ...]:
+    """The units of so many studies, as they were saved; ValueError where they are none."""
+    found = np.asarray(given, dtype=np.float64).reshape(-1, 2)
+    if len(found) != count or not np.all(np.isfinite(found)):
+        raise ValueError(f"matches must be two numbers for each of {count} studies, not {given!r}")
+    return tuple((float(shift), float(factor)) for shift, factor in found)
