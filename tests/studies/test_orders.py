@@ -224,8 +224,8 @@ def test_workers_are_told_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file, started = load(write(tmp_path)), list[list[str]]()
     monkeypatch.setattr(processes.subprocess, "Popen", lambda c, **_: started.append(c))
     study = open_study(file)
-    processes._start(file, Endings(study))
-    processes._start(file, Endings(study, 1e6, keep_going=True))
+    processes._start(file, Endings(study, file))
+    processes._start(file, Endings(study, file, 1e6, keep_going=True))
     assert "--seconds" not in started[0]
     assert started[1][5] == "--seconds"
     assert 1e6 - 60 < float(started[1][6]) <= 1e6
@@ -242,13 +242,13 @@ def test_a_worker_that_starts_after_the_order_ends_too(tmp_path: Path) -> None:
     assert study.trials == []
 
 
-def test_limits_count_from_their_start() -> None:
-    study = optuna.create_study()
+def test_limits_count_from_their_start(tmp_path: Path) -> None:
+    study, file = optuna.create_study(), study_file(tmp_path)
     for _ in range(ALIKE):
         failed(study, "no gpu")
-    endings = Endings(study)
+    endings = Endings(study, file)
     assert endings.reached(control.read(study), study.trials) is None
-    assert Endings(study, 1e-9).reached(Control(), study.trials).kind == "time"  # type: ignore[union-attr]
+    assert Endings(study, file, 1e-9).reached(Control(), study.trials).kind == "time"  # type: ignore[union-attr]
     assert endings.reached(Control(False, 1), study.trials).kind == "stopped"  # type: ignore[union-attr]
 
 

@@ -76,6 +76,10 @@ NoiseVar = Annotated[
         help="The variance of the value's noise; of several outcomes, NAME=VARIANCE for each.",
     ),
 ]
+Cost = Annotated[
+    float | None,
+    typer.Option(help="What it cost, in any unit but always the same.", metavar="COST"),
+]
 Failed = Annotated[bool, typer.Option("--failed", help="It gave no value.")]
 Message = Annotated[str | None, typer.Option(help="Why it failed.", metavar="TEXT")]
 
@@ -131,8 +135,9 @@ def run(
     trial end; a second one abandons it. `optpair pause`, `resume` and `stop` reach every worker of
     the study, on all machines.
 
-    Exit codes: 0 all evaluations were made, or are out by hand, or the time was over; 1 error; 3
-    none of them gave a value, or the first ones all failed alike; 130 interrupted or stopped.
+    Exit codes: 0 all evaluations were made, or are out by hand, or time or budget are over; 1
+    error; 3 none of them gave a value, or the first ones all failed alike; 130 interrupted or
+    stopped.
     """
     if seconds is not None and not 0 < seconds < float("inf"):
         _fail(f"--seconds must be a finite number above 0, not {seconds}", USAGE)
@@ -170,7 +175,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
         return
     valued, kind = found["counts"].get("told", 0), ran.ending.kind
     over = found["over"] is not None
-    complete = found["ended"] >= study.evaluations or over or kind == "time"
+    complete = found["ended"] >= study.evaluations or over or kind in ("time", "spent")
     best, text = None, ""
     if complete and valued:
         try:
@@ -227,6 +232,7 @@ def tell(
         ),
     ] = None,
     noise_var: NoiseVar = None,
+    cost: Cost = None,
     failed: Failed = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Forget it.")] = False,
     message: Message = None,
@@ -243,11 +249,13 @@ def tell(
         _fail("give one of VALUE, --failed and --cancel", USAGE)
     if params and cancel:
         _fail("--cancel is for a trial that was asked for, not for a point of your own", USAGE)
+    if cost is not None and (cancel or not 0 < cost < float("inf")):
+        _fail(f"--cost must be a finite number above 0, with VALUE or --failed, not {cost}", USAGE)
     noise = told.variances(noise_var, values, failed, message)
     with _study(file) as study:
         from optpair.studies import commands
 
-        said = commands.Told(values, noise, message)
+        said = commands.Told(values, noise, message, cost)
         if trial is None:
             found = commands.tell_own(study, params or [], said)
         elif cancel:
@@ -381,7 +389,7 @@ def _status(found: dict[str, Any], observed: bool = True) -> str:
     )
     lines = [
         f"study {found['study']} in {found['storage']}, {wanted}",
-        f"{found['ended']} of {found['evaluations']} evaluations; trials: {counts}",
+        f"{_made(found)}; trials: {counts}",
     ]
     if found["over"]:
         lines.append(f"over: {found['over']}")
@@ -395,6 +403,15 @@ def _status(found: dict[str, Any], observed: bool = True) -> str:
         for row in found["out"]
     ]
     return "\n".join(lines)
+
+
+def _made(found: dict[str, Any]) -> str:
+    """How much of what is wanted was done."""
+    most = "" if found["evaluations"] is None else f" of {found['evaluations']}"
+    done = f"{found['ended']}{most} evaluations"
+    from optpair.studies.results import spent_words
+
+    return f"{done}, {spent_words(found)}" if "spent" in found else done
 
 
 def _observed(found: dict[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,14 @@ from optpair.integrations.optuna.attributes import revise as write_revision
 from optpair.problem.problem import VALUE
 from optpair.studies import control, lifecycle, processes
 from optpair.studies.answers import as_json
-from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.config import ENDLESS, StudyError, StudyFile
 from optpair.studies.control import Order
 from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import forget
 from optpair.studies.lifecycle import trials as _trials
 from optpair.studies.objective import KEPT
 from optpair.studies.points import point
-from optpair.studies.results import Result, best, checked, values_of
+from optpair.studies.results import Result, best, checked, spending, values_of
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import AwayError, open_study, retry, shown, storage_errors
 from optpair.studies.worker import Interrupts, Say, add_trial, end, is_over, suggest, work
@@ -88,12 +88,12 @@ def run(
         try:
             if workers == 1:
                 study = open_study(file, make_sampler(file))
-                endings = Endings(study, seconds, keep_going, stops)
+                endings = Endings(study, file, seconds, keep_going, stops)
                 ending = work(file, study, stop, say, endings=endings)
-                finished = ending.kind == "complete"
+                finished = ending.kind in ("complete", "spent")
             else:
                 study = open_study(file)  # made here, so that they find it
-                endings = Endings(study, seconds, keep_going)
+                endings = Endings(study, file, seconds, keep_going)
                 finished = processes.run(file, workers, stop, say, endings)
                 ending = _ending(file, study, endings)
         except KeyboardInterrupt:
@@ -142,7 +142,8 @@ def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
         "study": file.name,
         "storage": shown(file),
         **_wanted(file),
-        "evaluations": file.evaluations,
+        "evaluations": None if file.evaluations == ENDLESS else file.evaluations,
+        **spending(found, file),
         "ended": lifecycle.ended(counts),
         "over": str(file.stop) if is_over(file, study) else None,
         "counts": dict(counts),
@@ -208,15 +209,16 @@ class Told:
     values: Mapping[str, float] = field(default_factory=dict)
     noise_var: Mapping[str, float] = field(default_factory=dict)
     message: str | None = None
+    cost: float | None = None
 
     def result(self, file: StudyFile) -> Result:
         """What the study takes of it."""
         problem = (self.message or "")[-KEPT:]
         if not self.values:
-            return Result(problem=problem)
+            return Result(problem=problem, cost=self.cost)
         values, noise = (_named(given, file) for given in (self.values, self.noise_var))
         try:
-            return checked(values, noise or None, file)
+            return replace(checked(values, noise or None, file), cost=self.cost)
         except ValueError as error:
             raise StudyError(str(error)) from error
 
@@ -364,8 +366,9 @@ def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
                 *(row["trial"], row["state"]),
                 *(values.get(name) for name in file.outcomes),
                 *(variances.get(name) for name in file.outcomes),
+                row["cost"],
                 *(row["params"].get(name) for name in file.space),
                 *(row[key] for key in more),
             ]
         )
-    return csv_text([*heads, *noises, *file.space, *more], cells)
+    return csv_text([*heads, *noises, "cost", *file.space, *more], cells)

@@ -33,9 +33,12 @@ from optpair.studies.document import (
 from optpair.studies.outcomes import read_outcomes
 from optpair.studies.spaces import StudySpace, read_space
 
-__all__ = ["Command", "Function", "StudyError", "StudyFile", "load", "names_in"]
+__all__ = ["Budget", "Command", "Function", "StudyError", "StudyFile", "load", "names_in"]
 
 SQLITE = "sqlite:///"
+ENDLESS = 10**9
+"""Evaluations of a study that only its budget ends."""
+
 FOREVER = 1e9  # seconds, 30 years: systems cannot wait for much longer
 SECONDS = f"finite seconds above 0, at most {FOREVER:g}"
 DEVIATION = f"the standard deviation of a value's noise, from 0 (exact) to {MOST_NOISE:g}"
@@ -60,6 +63,17 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What all trials together may cost; seconds are measured, and told as costs."""
+
+    most: float
+    timed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.most:g}{' seconds' if self.timed else ''}"
+
+
+@dataclass(frozen=True)
 class StudyFile:
     """One study, as its file describes it."""
 
@@ -78,6 +92,7 @@ class StudyFile:
     objective: Command | Function | None
     space: StudySpace
     stop: Stop | None = None
+    budget: Budget | None = None
 
     @property
     def folder(self) -> Path:
@@ -130,13 +145,20 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
     outcomes = _outcomes(study, named)
     settings = top.take("settings", "a table", is_table, {})
     stop = top.take("stop", "a table", is_table)
+    given = top.take("budget", "a table", is_table)
+    budget = None if given is None else _budget(given)
     top.end()
     found = StudyFile(
         path=path,
         name=study.take("name", f"a name of at most {LONGEST} characters", is_name, path.stem),
         outcomes=outcomes,
         named=named is not None,
-        evaluations=_most(study.take("evaluations", "an int of at least 1", is_count, 50), space),
+        evaluations=_most(
+            study.take(
+                "evaluations", "an int of at least 1", is_count, 50 if budget is None else ENDLESS
+            ),
+            space,
+        ),
         seed=study.take("seed", "an int of at least 0", lambda v: is_count(v) or v == 0, 0),
         storage=_storage(study.take("storage", "a URL", is_text, f"{SQLITE}{path.stem}.db"), path),
         sampler=study.take("sampler", "a name, like 'jes' or 'lattice'", is_text, ACQUISITION),
@@ -145,8 +167,14 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         objective=None if objective is None else _objective(objective, space),
         space=space,
         stop=None if stop is None else _stop(stop),
+        budget=budget,
     )
     study.end()
+    if space.fidelities and len(outcomes) > 1:
+        raise StudyError(
+            f"[space] a fidelity, {', '.join(space.fidelities)}, goes with one outcome, and there "
+            f"are {', '.join(outcomes)}: fix it in the command, or leave all outcomes but one out"
+        )
     if found.stop is not None and len(found.objectives) > 1:
         raise StudyError(
             f"[stop] needs one objective, and there are {', '.join(found.objectives)}: give all "
@@ -175,6 +203,19 @@ def _most(evaluations: int, space: StudySpace) -> int:
     """No more than there are rows, where each is tried once."""
     shelf = None if space.shelf is None else space.shelf.shelf
     return evaluations if shelf is None or shelf.repeat else min(evaluations, len(shelf.rows))
+
+
+def _budget(content: object) -> Budget:
+    table = Table("[budget]", content)
+    cost = table.take("cost", "a finite number above 0", is_positive)
+    seconds = table.take("seconds", SECONDS, _is_seconds)
+    table.end()
+    if (cost is None) == (seconds is None):
+        raise StudyError(
+            "[budget] must have either cost, of all trials together, or seconds, which are "
+            "measured: costs have one unit"
+        )
+    return Budget(float(cost or seconds), timed=cost is None)
 
 
 def _stop(content: object) -> Stop:

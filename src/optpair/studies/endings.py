@@ -14,7 +14,9 @@ from optuna.trial import FrozenTrial
 
 from optpair.integrations.optuna.attributes import OUTPUT
 from optpair.studies import control, lifecycle
+from optpair.studies.config import StudyFile
 from optpair.studies.control import Control
+from optpair.studies.results import spent
 
 ALIKE = 5
 """Failures in a row, from the first trial on, after which a run ends if all are for one reason."""
@@ -28,9 +30,10 @@ class Ending:
 
     "complete": all evaluations were made, or are out by hand. "interrupted": by Ctrl-C. "stopped":
     by an order. "time": its seconds were over. "alike": its first trials all failed alike.
+    "spent": all trials together have cost what they may.
     """
 
-    kind: Literal["complete", "interrupted", "stopped", "time", "alike"]
+    kind: Literal["complete", "interrupted", "stopped", "time", "alike", "spent"]
     reason: str = ""
 
     @property
@@ -45,10 +48,12 @@ class Endings:
     def __init__(
         self,
         study: Study,
+        file: StudyFile,
         seconds: float | None = None,
         keep_going: bool = False,
         stops: int | None = None,
     ) -> None:
+        self._file = file
         self._seconds = math.inf if seconds is None else seconds
         self._started = time.monotonic()
         self.keep_going = keep_going
@@ -67,6 +72,9 @@ class Endings:
             return Ending("stopped", "Stopped by optpair stop, or from the page of optpair watch.")
         if self.left == 0.0:
             return Ending("time", f"The {self._seconds:g} seconds of this run are over.")
+        budget = self._file.budget
+        if budget is not None and spent(trials, self._file) >= budget.most:
+            return Ending("spent", f"The budget of {budget} is spent.")
         reason = None if self.keep_going else failing_alike(trials, self._first)
         if reason is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -78,13 +79,16 @@ def call(
 def run(command: Command, params: Mapping[str, Any], number: int, file: StudyFile) -> Result:
     """Run a command in the study file's folder; its output goes to temporary files.
 
-    The command also finds the parameters, as JSON, and the trial's number in its environment.
-    Arguments of parameters that are not there are left out.
+    The command also finds the parameters, as JSON, and the trial's number in its environment, and
+    where a space has a fidelity, a folder in which to go on from an earlier look. Arguments of
+    parameters that are not there are left out.
     """
     known = {**params, **file.space.labels(params)}
     there = [argument for argument in command.arguments if known.keys() >= set(names_in(argument))]
     arguments = [fill(argument, known) for argument in there]
     environment = {"OPTPAIR_PARAMS": json.dumps(known), "OPTPAIR_TRIAL": str(number)}
+    if file.space.fidelities:
+        environment["OPTPAIR_CHECKPOINT"] = str(checkpoint(params, file))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
@@ -113,6 +117,18 @@ def run(command: Command, params: Mapping[str, Any], number: int, file: StudyFil
         if result.problem:
             return Result(problem=result.problem + _kept(out, err))
         return result
+
+
+def checkpoint(params: Mapping[str, Any], file: StudyFile) -> Path:
+    """A folder for all looks at the same parameters, whatever their fidelities; it is made."""
+    own = {name: value for name, value in params.items() if name not in file.space.fidelities}
+    digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
+    folder = file.folder / f"{file.path.stem}.checkpoints" / digest
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StudyError(f"the checkpoint folder {folder} cannot be made: {error}") from error
+    return folder
 
 
 def fill(argument: str, params: Mapping[str, Any]) -> str:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from optuna.trial import FrozenTrial, TrialState
 
-from optpair.integrations.optuna.attributes import FAILED, NOISE_VAR, OUTCOMES, OUTPUT, state
+from optpair.integrations.optuna.attributes import (
+    COST,
+    FAILED,
+    NOISE_VAR,
+    OUTCOMES,
+    OUTPUT,
+    cost_of,
+    state,
+)
 from optpair.integrations.optuna.private import constraint_attribute
 from optpair.problem.defaults import LARGEST
 from optpair.problem.outcomes import Constraint, Objective, Outcome, meant
 from optpair.problem.problem import VALUE
 from optpair.studies.config import StudyFile
 from optpair.studies.outcomes import NOISE_VAR as NOISE
+from optpair.studies.outcomes import PRICE
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Result:
     values: Mapping[str, float] = field(default_factory=dict)
     noise_var: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
+    cost: float | None = None
 
     def __str__(self) -> str:
         if not self.values:
@@ -53,7 +63,7 @@ def read(returned: object, file: StudyFile) -> Result:
     """A result from what a function returned, or a command has printed.
 
     A number will do where there is one outcome; a dict has some outcomes by name, and perhaps
-    `noise_var`. An outcome that is None was not measured.
+    `noise_var` and `cost`. An outcome that is None was not measured.
     """
     try:
         return _read(returned, file)
@@ -72,10 +82,10 @@ def _read(returned: object, file: StudyFile) -> Result:
             f"the result must have values by name, of {', '.join(map(repr, names))}, and not be "
             f"{reprlib.repr(returned)}"
         )
-    noise = table.pop(NOISE, None)
+    noise, cost = table.pop(NOISE, None), table.pop(PRICE, None)
     if not file.named:  # other facts may stand beside it
         table = {VALUE: table.get(VALUE)}
-    return checked(table, noise, file)
+    return replace(checked(table, noise, file), cost=None if cost is None else check_cost(cost))
 
 
 def checked(values: Mapping[Any, Any], noise: object, file: StudyFile) -> Result:
@@ -140,6 +150,14 @@ def _variances(noise: object, found: Mapping[str, float], file: StudyFile) -> di
     return known
 
 
+def check_cost(given: object) -> float:
+    """A cost that can be told: a finite number above 0."""
+    cost = as_number(given)
+    if cost is None or not 0 < cost <= LARGEST:
+        raise ValueError(f"the cost must be a finite number above 0, not {reprlib.repr(given)}")
+    return cost
+
+
 def as_number(value: object) -> float | None:
     """The float of what is a number; None of anything else."""
     if value is None or isinstance(value, bool | str | bytes):
@@ -165,6 +183,7 @@ def kept(result: Result, file: StudyFile) -> Kept:
     A trial that lacks an objective has no values to Optuna; all that was measured is an attribute.
     """
     user: dict[str, Any] = {OUTPUT: result.problem} if result.problem else {}
+    user |= {COST: result.cost} if result.cost is not None else {}
     if not result.values:
         return Kept(TrialState.FAIL, None, user, {FAILED: True})
     if not file.named:
@@ -198,6 +217,36 @@ def values_of(trial: FrozenTrial, file: StudyFile) -> dict[str, float]:
         return {VALUE: trial.values[0]}
     told = trial.user_attrs.get(OUTCOMES, {})
     return {name: told[name] for name in file.outcomes if name in told}
+
+
+def spent(trials: Iterable[FrozenTrial], file: StudyFile) -> float:
+    """What the trials that have ended cost: as was told or, where not, in looks at the target."""
+    ended = [trial for trial in trials if state(trial) in ("told", "failed")]
+    costs = [(trial, cost_of(trial)) for trial in ended]
+    return math.fsum(
+        file.space.relative_cost(trial.params) if cost is None else cost for trial, cost in costs
+    )
+
+
+def spending(trials: Sequence[FrozenTrial], file: StudyFile) -> dict[str, Any]:
+    """What was spent, and what may be: where costs were told, or where looks cost less."""
+    told = any(cost_of(trial) is not None for trial in trials)
+    if file.budget is None and not told and not file.space.fidelities:
+        return {}
+    return {
+        "spent": spent(trials, file),
+        "budget": None if file.budget is None else file.budget.most,
+        "unit": "seconds" if file.budget is not None and file.budget.timed else "",
+    }
+
+
+def spent_words(found: Mapping[str, Any]) -> str:
+    """What `spending` says, for people: 3.2 of 8 seconds spent."""
+    if not found:
+        return ""
+    budget = "" if found["budget"] is None else f" of {found['budget']:g}"
+    unit = f" {found['unit']}" if found["unit"] else ""
+    return f"{found['spent']:.4g}{budget}{unit} spent"
 
 
 def best(trials: list[FrozenTrial], file: StudyFile) -> list[FrozenTrial]:

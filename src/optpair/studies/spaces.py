@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from optuna.distributions import (
     BaseDistribution,
     FloatDistribution,
@@ -18,7 +20,8 @@ from optpair.integrations.optuna.space import Domain, to_distribution, to_parame
 from optpair.problem.conditions import Conditions
 from optpair.problem.defaults import WHOLE
 from optpair.problem.limits import Limits
-from optpair.problem.parameters import Categorical, Float, Ordinal, Parameter
+from optpair.problem.parameters import Categorical, Fidelity, Float, Ordinal, Parameter
+from optpair.problem.parameters.fidelities import Price
 from optpair.problem.parameters.floats import MOST_DIGITS
 from optpair.problem.space import Space
 from optpair.studies.document import (
@@ -80,6 +83,19 @@ class StudySpace(Mapping[str, BaseDistribution]):
         return self.shelf if self.shelf is not None else {**self, **self.parameters}
 
     @property
+    def fidelities(self) -> tuple[str, ...]:
+        """The parameters that say how closely a trial is looked at."""
+        return tuple(self._looks())
+
+    def relative_cost(self, params: Mapping[str, Any]) -> float:
+        """What a trial is taken to cost beside one at the target, where nobody has told."""
+        prices = [(Price.of(p, 0), p._encode(params[n])) for n, p in self._looks().items()]
+        return math.exp(sum(price.log_cost(np.array([x]))[0][0] for price, x in prices))
+
+    def _looks(self) -> dict[str, Any]:
+        return {name: p for name, p in self.parameters.items() if isinstance(p, Fidelity)}
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that only label a row."""
         return tuple(self._labels[0]) if self._labels else ()
@@ -118,7 +134,8 @@ def read_space(content: Mapping[str, Any], where: Sequence[str], folder: Path) -
         distributions[name], parameter = _parameter(label, own)
         if parameter is not None:
             parameters[name] = parameter
-    if all(distribution.single() for distribution in distributions.values()):
+    tuned = [name for name in names if not isinstance(parameters.get(name), Fidelity)]
+    if all(distributions[name].single() for name in tuned):
         raise StudyError("[space] has nothing to tune: no parameter has more than one value")
     try:
         space = StudySpace(distributions, parameters, where)
@@ -174,13 +191,25 @@ def _distribution(label: str, table: Table) -> tuple[BaseDistribution, Parameter
     log = table.take("log", "true or false", lambda v: isinstance(v, bool), False)
     step = table.take("step", "a finite number above 0", is_positive)
     digits = table.take("digits", f"an int from 0 to {MOST_DIGITS}", _is_digits)
-    if sum(kind is not None for kind in (bounds, whole, levels, choices)) != 1:
+    looks = table.take(
+        "fidelity", f"{TWO}, two finite numbers", lambda v: _is_range(v, int | float)
+    )
+    target = table.take("target", "a value of the fidelity", is_number)
+    if sum(kind is not None for kind in (bounds, whole, levels, choices, looks)) != 1:
         raise StudyError(
-            f"{label} must have one of float = {TWO}, int = {TWO}, ordinal = […], categories = […]"
+            f"{label} must have one of float = {TWO}, int = {TWO}, fidelity = {TWO}, "
+            "ordinal = […], categories = […]"
         )
+    if target is not None and looks is None:
+        raise StudyError(f"{label}: target is for fidelity = {TWO}")
     if digits is not None and bounds is None:
         raise StudyError(f"{label}: digits is for float = {TWO}")
     try:
+        if looks is not None:
+            if step is not None or digits is not None:
+                raise StudyError(f"{label}: a fidelity has neither step nor digits")
+            fidelity: Parameter = Fidelity(*looks, log=log, target=target)
+            return to_distribution(label, fidelity), fidelity
         if bounds is not None:
             return _float(float(bounds[0]), float(bounds[1]), log, step, digits)
         if whole is not None:

@@ -25,6 +25,7 @@ from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 from optpair.integrations.optuna.attributes import OUTCOMES
 from optpair.integrations.optuna.outcomes import declare
 from optpair.problem.outcomes import meant
+from optpair.problem.parameters import Fidelity
 from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.spaces import StudySpace
 
@@ -225,8 +226,9 @@ def _name_metrics(study: Study, names: list[str]) -> None:
 def _described(space: StudySpace, name: str) -> dict[str, Any]:
     """What is kept of a parameter: its distribution, and when it is there."""
     found: dict[str, Any] = json.loads(distribution_to_json(space[name]))
-    when = space.conditions.when.get(name)
-    return found if when is None else found | {"when": {p: list(v) for p, v in when.items()}}
+    when, parameter = space.conditions.when.get(name), space.parameters.get(name)
+    found |= {} if when is None else {"when": {p: list(v) for p, v in when.items()}}
+    return found | ({"target": parameter.target} if isinstance(parameter, Fidelity) else {})
 
 
 def _other_outcomes(
@@ -281,10 +283,12 @@ def _spelt(stored: Mapping[str, Any]) -> str:
         parts = [f"categories = {json.dumps(list(facts.get('choices', ())))}"]
     else:
         word = "int" if kind == "IntDistribution" else "float"
+        word = "fidelity" if "target" in stored else word
         parts = [f"{word} = [{facts.get('low')}, {facts.get('high')}]"]
         parts += ["log = true"] * bool(facts.get("log"))
         step = facts.get("step")
-        parts += [f"step = {step}"] * (step is not None and not (word == "int" and step == 1))
+        parts += [f"step = {step}"] * (step not in (None, 1) or (word == "float" and step == 1))
+        parts += [f"target = {stored.get('target')}"] * ("target" in stored)
     when = stored.get("when", {})
     parents = ", ".join(f"{parent} = {json.dumps(values)}" for parent, values in when.items())
     parts += [f"when = {{ {parents} }}"] * bool(when)

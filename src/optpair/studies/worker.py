@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import FrameType
 from typing import Any
 
@@ -39,6 +39,7 @@ OVER = "optpair:over"
 """The attribute of a study that [stop] has ended: what it said."""
 
 PAUSED = "Paused; optpair resume, or the page of optpair watch, goes on."
+SHORTEST = 1e-6  # seconds that an evaluation takes at least
 PATIENT = 130
 """Tries to store a value while the storage is away: an hour."""
 
@@ -92,7 +93,7 @@ def work(
     `told` is called with a trial's number and result when they are in the storage.
     """
     evaluate = evaluator(file)
-    endings = endings or Endings(study)
+    endings = endings or Endings(study, file)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
     was_paused = False
     while not stop:
@@ -164,7 +165,7 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
                 forget(study, _frozen(study, trial.number), "cancelled")
                 return
             params = retry(lambda: suggest(trial, file.space))
-            result = evaluate(params, trial.number)
+            result = _timed(file, evaluate, params, trial.number)
             stored = record(study, trial, file, params, result, say)
     except BaseException:
         with suppress(OptunaError, *storage_errors()):
@@ -175,6 +176,15 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
     told(trial.number, result)
     failed = f"failed: {lifecycle.reason(result.problem)}"
     say(f"trial {trial.number}: {brief(result.values) if result.values else failed}")
+
+
+def _timed(file: StudyFile, evaluate: Evaluate, params: Mapping[str, Any], number: int) -> Result:
+    """A result, with its seconds as its cost where the budget is of seconds."""
+    begun = time.perf_counter()
+    result = evaluate(params, number)
+    if file.budget is None or not file.budget.timed:
+        return result
+    return replace(result, cost=max(time.perf_counter() - begun, SHORTEST))
 
 
 def suggest(trial: Trial, space: StudySpace) -> dict[str, Any]:

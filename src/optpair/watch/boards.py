@@ -83,7 +83,10 @@ class Snapshot:
 
 def _facts(view: View | None) -> object:
     """All of a view but the arrays."""
-    return view and (view.counts, view.running, view.failures, view.evaluations, view.paused)
+    if view is None:
+        return None
+    told = (view.counts, view.running, view.failures)
+    return (*told, view.evaluations, view.paused, view.spent)
 
 
 class Board:

@@ -146,9 +146,8 @@ def _counted(snapshot: Snapshot) -> str:
     view = snapshot.view
     assert view is not None
     states = ", ".join(f"{n} {state}" for state, n in view.counts.items() if n) or "no trials yet"
-    if view.evaluations is None:
-        return states
-    return f"{view.ended} of {view.evaluations} evaluations · {states}"
+    made = "" if view.evaluations is None else f"{view.ended} of {view.evaluations} evaluations"
+    return " · ".join(filter(None, (made, view.spent, states)))
 
 
 def _bar(snapshot: Snapshot) -> Markup:

@@ -51,6 +51,8 @@ class View:
     failures: tuple[Failure, ...] = ()
     evaluations: int | None = None
     paused: bool | None = None
+    spent: str = ""
+    """What trials have cost, in words, where that is known."""
     problem: str = ""
     rows: tuple[Row, ...] = ()
 
@@ -108,7 +110,9 @@ class Saved:
 
 def _view(optimizer: Optimizer, name: str) -> View:
     subject = _subject(optimizer, name, answers=False)
-    return replace(_listed(subject.rows), subject=subject)
+    costs = optimizer.space.targets or any(trial.spent is not None for trial in optimizer.trials)
+    spent = f"{optimizer.spent:.4g} spent" if costs else ""
+    return replace(_listed(subject.rows), subject=subject, spent=spent)
 
 
 def _subject(optimizer: Optimizer, name: str, *, answers: bool = True) -> AnySubject:

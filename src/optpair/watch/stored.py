@@ -11,13 +11,14 @@ from optuna import Study
 from optuna.trial import FrozenTrial
 
 from optpair.integrations.optuna import JESSampler
-from optpair.integrations.optuna.attributes import OUTPUT, published, read_trials
+from optpair.integrations.optuna.attributes import OUTPUT, cost_of, published, read_trials
 from optpair.integrations.optuna.sampler import NothingSharedError
 from optpair.report import Row
 from optpair.report.either import AnySubject
 from optpair.studies import control, lifecycle
-from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.config import ENDLESS, StudyError, StudyFile
 from optpair.studies.control import ORDERS
+from optpair.studies.results import spending, spent_words
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import (
     NOISE,
@@ -69,9 +70,24 @@ class Stored:
                 for t in trials
                 if lifecycle.state(t) == "failed"
             ),
-            None if self._file is None else self._file.evaluations,
+            self._wanted,
             control.of(attributes).paused if SPACE in attributes else None,
+            self._spent(trials),
         )
+
+    @property
+    def _wanted(self) -> int | None:
+        """How many evaluations the file wants; None where it says nothing."""
+        if self._file is None or self._file.evaluations == ENDLESS:
+            return None
+        return self._file.evaluations
+
+    def _spent(self, trials: Sequence[FrozenTrial]) -> str:
+        """What trials have cost, where that is known."""
+        if self._file is not None:
+            return spent_words(spending(trials, self._file))
+        costs = [cost for cost in map(cost_of, trials) if cost is not None]
+        return f"{sum(costs):.4g} spent" if costs else ""
 
     def subject(self) -> AnySubject:
         """The trials in the storage, and what the model says of them."""

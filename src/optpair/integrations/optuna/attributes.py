@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -36,6 +37,9 @@ OUTPUT = "optpair:output"
 
 WORKER = "optpair:worker"
 """Who runs a trial: the machine and the process."""
+
+COST = "optpair:cost"
+"""The user attribute that holds what a trial cost, in any unit but always the same."""
 
 OUTCOMES = "optpair:outcomes"
 """Of a study, what its outcomes are, as a list of JSON objects in order: see `outcomes.declare`.
@@ -70,6 +74,14 @@ def state(trial: FrozenTrial) -> State:
     if FAILED in trial.system_attrs:
         return "failed"
     return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
+
+
+def cost_of(trial: FrozenTrial) -> float | None:
+    """What a trial cost, where that is known: a finite number above 0."""
+    given = trial.user_attrs.get(COST)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if 0 < given < math.inf else None
 
 
 def revise(

@@ -13,7 +13,13 @@ from optuna.trial import FrozenTrial, TrialState
 from optpair.engine.answers import Answers
 from optpair.engine.going_on import goes_on
 from optpair.engine.session import PRUNE, Session
-from optpair.integrations.optuna.attributes import known_params, read_trials, revisions, state
+from optpair.integrations.optuna.attributes import (
+    cost_of,
+    known_params,
+    read_trials,
+    revisions,
+    state,
+)
 from optpair.integrations.optuna.outcomes import StudyOutcomes
 from optpair.integrations.optuna.space import Domain
 from optpair.integrations.optuna.steps import STEP, Steps
@@ -70,8 +76,8 @@ class StudyModel:
         self.points[trial.number] = x
         found = self.outcomes.measured(trial) if became == "told" else None
         if found is None:  # infinite values too: Optuna accepts them
-            return Trial(trial.number, dict(trial.params), "failed")
-        return Trial(trial.number, dict(trial.params), "told", found)
+            return Trial(trial.number, dict(trial.params), "failed", cost=cost_of(trial))
+        return Trial(trial.number, dict(trial.params), "told", found, cost=cost_of(trial))
 
     def _looked_at(self, trial: FrozenTrial, number: int) -> Trial | None:
         """A trial with what it reported on the way; one that did not end counts as it was last."""
