@@ -9,8 +9,11 @@ from typing import Any, get_args
 from optpair.problem.outcomes import Constraint, Direction, Objective, Outcome
 from optpair.studies.document import StudyError, Table, is_name, is_number, is_table
 
-NOISE_VAR, PRICE = "noise_var", "cost"
-"""What a result may have beside its outcomes: no outcome can have such a name."""
+NOISE_VAR = "noise_var"
+"""What a result may have beside its outcomes: no outcome can have that name."""
+
+PRICE = "cost"
+"""What a result may have beside its outcomes, unless one of them has that name."""
 
 EXAMPLE = 'accuracy = "maximize", or latency = { high = 20.0 }'
 
@@ -24,7 +27,7 @@ def read_outcomes(content: Mapping[str, Any]) -> dict[str, Outcome]:
     if not content:
         raise StudyError(f"[outcomes] is empty: name what a trial gives, like {EXAMPLE}")
     for name in content:
-        if not is_name(name) or name in (NOISE_VAR, PRICE) or "=" in name:
+        if not is_name(name) or name == NOISE_VAR or "=" in name:
             raise StudyError(
                 f"[outcomes] cannot have an outcome called {name!r}: choose another name"
             )

@@ -82,7 +82,8 @@ def _read(returned: object, file: StudyFile) -> Result:
             f"the result must have values by name, of {', '.join(map(repr, names))}, and not be "
             f"{reprlib.repr(returned)}"
         )
-    noise, cost = table.pop(NOISE, None), table.pop(PRICE, None)
+    noise = table.pop(NOISE, None)
+    cost = None if PRICE in file.outcomes else table.pop(PRICE, None)
     if not file.named:  # other facts may stand beside it
         table = {VALUE: table.get(VALUE)}
     return replace(checked(table, noise, file), cost=None if cost is None else check_cost(cost))
