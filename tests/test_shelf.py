@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpair import Constraint, Objective, Optimizer, Space, minimize
+from optpair import Constraint, Objective, Optimizer, Settings, Space, minimize
 from optpair.cube.candidates import ANCHORS, Screening
 from optpair.engine.session import region_of
 from optpair.gp import Hyperparameters, condition
@@ -224,3 +224,22 @@ def test_a_shelf_that_is_used_up_has_answers(tmp_path: Path) -> None:
         two.tell({"a": float(i)}, {"a": i, "b": i * i})
     assert one.belief().next_gain == two.belief().next_gain == 0
     assert one.report(tmp_path / "page.html")["next_gain"] == 0
+
+
+def test_exploiting_takes_the_best_row_that_nobody_has_tried() -> None:
+    """Of exact values the best predicted row is mostly one that is known, which says nothing."""
+    space = Space.of_rows(rows())
+    opt = Optimizer(space, noise=0, seed=3, settings=Settings(exploit=1.0))
+    ranks = []
+    for turn in range(14):
+        trial = opt.ask()
+        if turn > len(space) + 1:
+            assert space.shelf is not None
+            tried = [space.row(t.params) for t in opt.trials[:-1]]
+            left = [row for i, row in enumerate(space.shelf.rows) if i not in tried]
+            *means, own = opt.predict([*left, trial.params]).mean
+            ranks.append(int(np.sum(np.array(means) < own)))
+        opt.tell(trial, lost(trial.params))
+    assert len(ranks) >= 8
+    assert np.mean(np.array(ranks) <= 2) > 0.8  # an answer has more sets than an ask
+    assert np.median(ranks) == 0

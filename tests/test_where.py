@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 from pathlib import Path
@@ -122,6 +123,33 @@ def test_random_linear_systems() -> None:
     assert legal >= 25
     assert len(refused) >= 3
     assert all("where leaves no legal point" in reason for reason in refused)
+
+
+def test_searches_within_random_linear_systems() -> None:
+    """Suggestions by the model, a plate and the recommendation; OPTPAIR_SYSTEMS=1000 for more."""
+    searched_in, refused = 0, list[str]()
+    for seed in range(int(os.environ.get("OPTPAIR_SYSTEMS", "16"))):
+        parameters, where = random_system(np.random.default_rng([1, seed]))
+        try:
+            space = Space(parameters, where=where)
+        except ValueError as error:
+            refused.append(str(error))
+            continue
+        quick = Settings(sets=2, pairs=2, candidates=64, features=32, initial=2)
+        opt = Optimizer(space, seed=seed, settings=quick, hyperparameters="map")
+        for _ in range(4):
+            trial = opt.ask()
+            opt.tell(trial, float(np.sum(np.sin(3 * space.encode(trial.params)))))
+        points = [*(trial.params for trial in (*opt.trials, *opt.ask(2))), opt.recommend().params]
+        for params in points:
+            assert space.allows(params), (seed, where, params)
+            excess = space.rows.A @ space.encode(params) - space.rows.b
+            assert np.all(np.where(space.rows.equal, np.abs(excess), excess) <= 1e-12), (
+                seed,
+                where,
+            )
+        searched_in += 1
+    assert searched_in >= 10
 
 
 def random_system(rng: np.random.Generator) -> tuple[dict[str, Any], list[str]]:

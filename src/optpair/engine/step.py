@@ -217,7 +217,7 @@ class Engine:
         model = shared.model
         if exploit and "exploit" not in shared.kinds:
             with info.stage("maximise"):
-                x = self.best(stream.child(SEARCH), model, data)
+                x = self.best(stream.child(SEARCH), model, data, known=self._known(data))
             if not (among(x, data.pending, SAME_OPTIMUM) or among(x, self._known(data), REPEATED)):
                 info.kind = "exploit"
                 return x, memory
@@ -556,21 +556,29 @@ class Engine:
         return (looks[best], float(values[best])) if values[best] > value else (x, value)
 
     def best(
-        self, stream: Stream, model: Model, data: Data, *, wider: bool = False
+        self,
+        stream: Stream,
+        model: Model,
+        data: Data,
+        *,
+        wider: bool = False,
+        known: Float[np.ndarray, "k D"] | None = None,
     ) -> Float[np.ndarray, " D"]:
         """The argmax of the averaged posterior mean, where trials are likely to succeed.
 
-        With several objectives a compromise between them, drawn by lot. Under constraints the best
-        among points that are likely feasible or, where none is, the likeliest; `wider` judges that
-        by the sets of an answer.
+        Of a table, rows that are `known` are left out. With several objectives it is a compromise
+        between them, drawn by lot. Under constraints it is the best among points that are likely
+        feasible or, where none is, the likeliest; `wider` judges that by the sets of an answer.
         """
         constrained = bool(model.wanted.constraints)
         weights = () if model.success is None else (model.success,)  # an answer costs nothing
         function = weighted(self._worth(stream, model), "worth", weights, model.worst)
         penalised = under_constraints(function, model, wider=wider)
-        region = self.sought
+        region = self.sought if known is None else self.sought.without(known)
         anchors = goals.best_data(region, model.wanted, model.posteriors, data)
         points = self.points(stream.child(1), region, anchors, data, optima=False)
+        if region is not self.sought:
+            points = points[region.legal(points)]
         values, starts, steps = penalised.screen(points), self.settings.starts, self.steps
         x, _ = maximise(
             penalised, region, points, values, starts=starts, steps=steps, enough=PRECISE

@@ -85,10 +85,12 @@ class Search:
     def __init__(
         self, task: SpaceTask, space: Space, acquisition: str, settings: Settings, plate: int
     ) -> None:
+        exact = space.table is not None  # what a table says of a row is all there is to know
         self.optimizer = Optimizer(
             space,
             direction="maximize",
             seed=task.seed,
+            noise=0.0 if exact else None,
             acquisition=acquisition,
             settings=settings,
         )
