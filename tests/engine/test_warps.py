@@ -18,7 +18,7 @@ WILD = np.exp(6 * SMOOTH) - np.exp(6.0)  # as smooth in logarithms, over five de
 
 def measured(y: np.ndarray) -> Measured:
     n = len(y)
-    return Measured(X[:n], y, np.full(n, np.nan), np.zeros(n, dtype=bool))
+    return Measured(X[:n], y, np.full(n, np.nan), np.zeros(n, dtype=bool), np.arange(n))
 
 
 def slow(y: np.ndarray, slopes: np.ndarray) -> float:
