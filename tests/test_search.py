@@ -360,6 +360,16 @@ def test_checkpoints_hold_every_trial_as_it_ends(tmp_path: Path) -> None:
         ({"catch": [ValueError]}, TypeError, "catch must be an Exception class"),
         ({"catch": KeyboardInterrupt}, TypeError, "catch must be an Exception class"),
         ({"evals": 3}, TypeError, "evals"),
+        (
+            {"direction": "maximize"},
+            TypeError,
+            "minimize takes no direction, and 'maximize' was given: call minimize or maximize",
+        ),
+        (
+            {"direction": "minimize", "outcomes": {"a": "minimize", "b": "maximize"}},
+            TypeError,
+            "minimize takes no direction, .* or give each objective its own direction",
+        ),
     ],
 )
 def test_arguments(change: dict[str, Any], kind: type[Exception], match: str) -> None:

@@ -335,6 +335,15 @@ def test_replicates_count_one_by_one() -> None:
     assert listed.recommend(tried=True).params in [t.params for t in listed.trials]
 
 
+def test_a_wrong_variance_is_named() -> None:
+    optimizer = several(CONSTRAINED)
+    with pytest.raises(
+        ValueError, match=r"noise_var\['load'\] must be a finite variance ≥ 0, not -1"
+    ):
+        optimizer.tell(point(0), {"gain": 0.5, "load": 0.1}, noise_var={"load": -1.0})
+    assert optimizer.trials == ()
+
+
 def test_a_revised_outcome_starts_the_chains_anew() -> None:
     optimizer = told(several(FRONT), 5)
     optimizer.ask()

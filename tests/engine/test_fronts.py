@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpair.engine.fronts import _apart, _spread, _volumes
+from optpair.engine.fronts import LARGEST, _apart, _spread, _volumes
 from optpair.engine.hypervolume import hypervolume
 from optpair.engine.worth import non_dominated
 from outcome_cases import ALL, SPACE, several, told
@@ -29,6 +29,8 @@ def test_volumes_leave_out_what_is_not_there() -> None:
     assert np.all(_volumes(values, np.zeros((5, 6), bool), corner) == 0.0)
     huge = _volumes(np.full((1, 1, 2), 1.7e308), np.ones((1, 1), bool), np.full(2, -1.7e308))
     assert np.isfinite(huge).all()
+    some = np.array([[[1e300, 1e300]], [[0.0, 1e300]]])  # the second has no volume
+    assert _volumes(some, np.ones((2, 1), bool), np.zeros(2)).tolist() == [LARGEST, 0.0]
 
 
 def test_an_interval_holds_the_mean() -> None:

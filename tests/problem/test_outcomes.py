@@ -138,6 +138,13 @@ def test_what_is_no_pair_of_bounds(bounds: Any, kind: type[Exception], match: st
         Objective(bounds=bounds)
 
 
+def test_a_direction_in_british_spelling_is_recognised() -> None:
+    with pytest.raises(ValueError, match=r"not 'minimise'; did you mean 'minimize'\?"):
+        Objective("minimise")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"not 'maximise'; did you mean 'maximize'\?"):
+        as_outcome("a", "maximise")
+
+
 def test_a_direction_stands_for_an_objective() -> None:
     assert as_outcome("a", "maximize") == Objective("maximize")
     assert as_outcome("a", Constraint(low=1)) == Constraint(low=1)

@@ -267,7 +267,8 @@ def _volumes(
     zero = np.zeros(len(reference))
     found = np.array([hypervolume(own, zero) for own in halves / size])
     with np.errstate(over="ignore"):
-        return np.minimum(found * np.prod(np.minimum(2 * size, LARGEST)), LARGEST)
+        unit = min(float(np.prod(np.minimum(2 * size, LARGEST))), LARGEST)
+        return np.minimum(found * unit, LARGEST)
 
 
 def _top(

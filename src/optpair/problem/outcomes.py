@@ -45,7 +45,10 @@ class Objective:
 
     def __post_init__(self) -> None:
         if not isinstance(self.direction, str) or self.direction not in get_args(Direction):
-            raise ValueError(f"direction must be 'minimize' or 'maximize', not {self.direction!r}")
+            hint = meant(self.direction, get_args(Direction))
+            raise ValueError(
+                f"direction must be 'minimize' or 'maximize', not {self.direction!r:.80}{hint}"
+            )
         if self.noise is not None:
             object.__setattr__(self, "noise", check_noise(self.noise))
         if self.bounds is not None:
@@ -166,7 +169,7 @@ def as_outcome(name: str, given: object) -> Outcome:
         return Objective(given)  # type: ignore[arg-type]
     raise TypeError(
         f"outcome {name!r} must be 'minimize', 'maximize', an Objective or a Constraint, "
-        f"not {given!r:.80}"
+        f"not {given!r:.80}{meant(given, get_args(Direction))}"
     )
 
 

@@ -380,7 +380,8 @@ class History:
         outcomes = {}
         for name, given in values.items():
             noise = noises.pop(name, None)
-            known = None if noise is None else check_noise_var(noise)
+            label = f"noise_var[{name!r}]" if isinstance(noise_var, Mapping) else "noise_var"
+            known = None if noise is None else check_noise_var(noise, label)
             repeated = isinstance(value, Mapping) and _is_list(given)
             outcomes[name] = self._measured(name, list(given) if repeated else [given], known)
         if any(noise is not None for noise in noises.values()):

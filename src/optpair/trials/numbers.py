@@ -21,12 +21,12 @@ def check_value(value: object, name: str = "value", way_out: str = FAILED) -> fl
     return number
 
 
-def check_noise_var(value: object) -> float:
+def check_noise_var(value: object, name: str = "noise_var") -> float:
     """A finite variance, zero allowed."""
-    number = as_number(value, "noise_var")
+    number = as_number(value, name)
     if not math.isfinite(number) or number < 0:
         raise ValueError(
-            f"noise_var must be a finite variance ≥ 0, not {shown(value)}; leave it out where the "
+            f"{name} must be a finite variance ≥ 0, not {shown(value)}; leave it out where the "
             "noise is unknown"
         )
     return number
