@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from optpair.cli import told, watching
+from optpair.cli import told, watching, words
 from optpair.cli.common import File, Json
 from optpair.cli.common import aside as _aside
 from optpair.cli.common import show as _show
 from optpair.cli.common import study_of as _study
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.cli.exit_codes import fail as _fail
-from optpair.cli.words import PlainCommand
+from optpair.cli.help_texts import PlainCommand
 from optpair.stderr import keep_usable
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
             text = f"the recommendation cannot be read: {error}; {later}"
     shown = {**found, "ending": kind, "recommendation": best}
     shown |= {"problem": text} if text and not best else {}
-    _show(shown, json, "\n".join(filter(None, [_status(found, best is None), text])))
+    _show(shown, json, "\n".join(filter(None, [words.status(found, best is None), text])))
     if (complete or kind == "alike") and not valued:
         raise typer.Exit(NOTHING_YET)
     left = study.evaluations - found["ended"] - found["counts"].get("by hand", 0)
@@ -209,14 +209,14 @@ def ask(
         from optpair.studies import commands
 
         found = commands.ask(study, n or 1)
-        text = "\n".join(f"trial {row['trial']}: {_asked(row)}" for row in found)
+        text = "\n".join(f"trial {row['trial']}: {words.asked(row)}" for row in found)
         _show(found[0] if n is None else found, json, text)
 
 
 @app.command(cls=PlainCommand, context_settings=NEGATIVE)
 def tell(
     file: File,
-    words: Annotated[
+    given: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="TRIAL VALUE",
@@ -242,9 +242,9 @@ def tell(
 
     With --params, tell what a point of your own gave, which nobody asked for.
     """
-    given = list(words or [])
-    trial = None if params else _whole("TRIAL", given)
-    values = told.numbers("VALUE", given)
+    rest = list(given or [])
+    trial = None if params else _whole("TRIAL", rest)
+    values = told.numbers("VALUE", rest)
     if [bool(values), failed, cancel].count(True) != 1:
         _fail("give one of VALUE, --failed and --cancel", USAGE)
     if params and cancel:
@@ -269,7 +269,7 @@ def tell(
 def revise(
     file: File,
     trial: Annotated[int, typer.Argument(help="Its number.", min=0, metavar="TRIAL")],
-    words: Annotated[
+    given: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="VALUE",
@@ -286,7 +286,7 @@ def revise(
     The storage keeps what was told before; every command, worker and page of optpair goes by the
     correction. Of several outcomes, those that are not given count as not measured.
     """
-    values = told.numbers("VALUE", list(words or []))
+    values = told.numbers("VALUE", given or [])
     if bool(values) == failed:
         _fail("give one of VALUE and --failed", USAGE)
     noise = told.variances(noise_var, values, failed, message)
@@ -299,13 +299,13 @@ def revise(
         _show(found, json, f"trial {trial}: {found['state']}{shown}")
 
 
-def _whole(name: str, words: list[str]) -> int:
+def _whole(name: str, rest: list[str]) -> int:
     """The first word, which must be a trial's number."""
-    if not words:
+    if not rest:
         _fail(f"{name} is missing; --params gives a point of your own instead", USAGE)
-    if not words[0].isdecimal():
-        _fail(f"{name} must be an int of at least 0, not {words[0]!r}", USAGE)
-    return int(words.pop(0))
+    if not rest[0].isdecimal():
+        _fail(f"{name} must be an int of at least 0, not {rest[0]!r}", USAGE)
+    return int(rest.pop(0))
 
 
 @app.command(cls=PlainCommand)
@@ -356,7 +356,7 @@ def status(file: File, json: Json = False) -> None:
         from optpair.studies import commands
 
         found = commands.status(study)
-        _show(found, json, _status(found))
+        _show(found, json, words.status(found))
 
 
 @app.command(cls=PlainCommand)
@@ -380,69 +380,6 @@ def export(
             out.write_text(text, encoding="utf-8")
         except OSError as error:
             _fail(str(error))
-
-
-def _status(found: dict[str, Any], observed: bool = True) -> str:
-    counts = ", ".join(f"{n} {state}" for state, n in found["counts"].items()) or "none yet"
-    wanted = found.get("direction") or ", ".join(
-        f"{name} {words}" for name, words in found["outcomes"].items()
-    )
-    lines = [
-        f"study {found['study']} in {found['storage']}, {wanted}",
-        f"{_made(found)}; trials: {counts}",
-    ]
-    if found["over"]:
-        lines.append(f"over: {found['over']}")
-    if found["paused"]:
-        lines.append("paused: workers wait until optpair resume")
-    if observed:  # a recommendation has it too
-        lines += _observed(found)
-    lines += [f"failed: trial {row['trial']}: {row['reason']}" for row in found["failures"]]
-    lines += [
-        f"{row['state']}: trial {row['trial']}, since {row['started']}: {_short(row['params'])}"
-        for row in found["out"]
-    ]
-    return "\n".join(lines)
-
-
-def _made(found: dict[str, Any]) -> str:
-    """How much of what is wanted was done."""
-    most = "" if found["evaluations"] is None else f" of {found['evaluations']}"
-    done = f"{found['ended']}{most} evaluations"
-    from optpair.studies.results import spent_words
-
-    return f"{done}, {spent_words(found)}" if "spent" in found else done
-
-
-def _observed(found: dict[str, Any]) -> list[str]:
-    """The best observed trial, or those on the observed front."""
-    best = found["best_observed"]
-    if best == [] or (best is None and "outcomes" in found and found["counts"].get("told")):
-        return ["best observed none: no trial has all objectives and meets all constraints"]
-    rows = best if isinstance(best, list) else [best] if best else []
-    from optpair.studies.results import brief
-
-    return [
-        f"best observed {brief(row.get('outcomes') or {'value': row.get('value')})} in trial "
-        f"{row['trial']}: {_short(row['params'])}"
-        for row in rows
-    ]
-
-
-def _asked(row: dict[str, Any]) -> str:
-    label = f" ({_listed(row['row'])})" if "row" in row else ""
-    return f"{_listed(row['params'])}{label}"
-
-
-def _short(params: dict[str, Any]) -> str:
-    """Parameters to be read, with five digits."""
-    shown = {n: f"{v:.5g}" if isinstance(v, float) else repr(v) for n, v in params.items()}
-    return ", ".join(f"{name} = {value}" for name, value in shown.items())
-
-
-def _listed(params: dict[str, Any]) -> str:
-    """Parameters to be run, with every digit."""
-    return ", ".join(f"{name} = {value!r}" for name, value in params.items())
 
 
 for command in (watching.watch, watching.pause, watching.resume, watching.stop):

@@ -26,6 +26,7 @@ POLICY = (
 )
 """What browsers are to allow: the scripts of this page by their hashes, and its own server."""
 
+ASKED = "The model is being asked …"
 ORDERS = {"pause": "Pause", "resume": "Resume", "stop": "Stop all workers"}
 
 
@@ -236,7 +237,7 @@ def _report(snapshot: Snapshot) -> Markup:
     if snapshot.problem:
         notes.append(el("p", f"No answers: {snapshot.problem}.", class_="alert"))
     elif snapshot.behind and snapshot.view is not None:
-        words = "The model is being asked …"
+        words = ASKED
         if snapshot.subject is not None:
             words = f"What follows is of {count(len(snapshot.subject.told), 'value')}; " + (
                 "the trials that have ended since are being added."
@@ -256,9 +257,15 @@ def _card(board: Board, href: str) -> Markup:
         el("p", "" if snapshot.view is None else _counted(snapshot)),
         _bar(snapshot),
         _best(snapshot),
+        *([el("p", ASKED, class_="note")] * _is_asked(snapshot)),
         *([el("p", snapshot.away or snapshot.problem, class_="alert")] * _has_problem(snapshot)),
         class_="card",
     )
+
+
+def _is_asked(snapshot: Snapshot) -> bool:
+    """Whether nothing is known yet of a search that has been read."""
+    return snapshot.behind and snapshot.view is not None and snapshot.subject is None
 
 
 def _has_problem(snapshot: Snapshot) -> bool:
