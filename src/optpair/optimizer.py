@@ -512,6 +512,8 @@ class Optimizer(Tables):
                 *(t.id, t.state, t.actual, t.value, t.noise_var, t.reason or ""),
                 x=points[t.id],
                 notes=t.notes,
+                steps=self._on_the_way(t),
+                cost=t.spent,
             )
             for t in self._history
         )
@@ -519,7 +521,17 @@ class Optimizer(Tables):
         if answers and self._history.count("told"):
             asked = self._answers(self._reported(context))
         model = report.Model(self.space, self._session.engine.initial, asked)
-        return report.Subject(name, self.problem.objective, rows, model)
+        step = next(iter(self.space.targets), "step")
+        return report.Subject(name, self.problem.objective, rows, model, step=step)
+
+    def _on_the_way(self, trial: Trial) -> dict[float, float]:
+        """The values of a trial's looks by their fidelity, where there is one fidelity."""
+        if len(self.space.targets) != 1 or not trial.looks:
+            return {}
+        (name,) = self.space.targets
+        places = [look.at[name] for look in trial.looks] + [trial.actual[name]]
+        values = [next(iter(look.outcomes.values())).value for look in trial.seen]
+        return dict(zip(map(float, places), values, strict=True))
 
     @_locked
     def joint_subject(

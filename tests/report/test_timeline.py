@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import optuna
 import pytest
 
+from optpair import Fidelity, Float, Optimizer, Settings, Space
 from optpair.integrations.optuna import JESSampler
 from optpair.report import Row
 from optpair.report.curves import curves
 from optpair.report.timeline import duration, lanes, timeline
+from shell_cases import TINY
 
 
 def row(
@@ -75,12 +78,12 @@ def test_values_on_the_way() -> None:
     ]
     text = curves(rows, -1.0, 3)
     assert re.findall(r'class="curve (\w+)"', text) == ["whole", "cut", "out", "best"]
-    assert "What 4 trials reported, step by step. 1 trial ended early: pruned." in text
+    assert "What 4 trials reported on the way. 1 trial ended early: pruned." in text
     assert "nan" not in text
     assert curves([row(0, 0, 1), replace(row(1, 0, 1), steps={1: 2.0})], -1.0, 0) == ""
 
 
-def test_an_optuna_study_has_both(tmp_path: object) -> None:
+def test_an_optuna_study_has_both() -> None:
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", -1, 1)
         for step in range(3):
@@ -95,3 +98,23 @@ def test_an_optuna_study_has_both(tmp_path: object) -> None:
     assert [len(r.steps) for r in subject.rows] == [3] * 6
     assert all((r.ended or 0) >= (r.began or 1) > 1e9 for r in subject.rows)
     assert subject.rows[2].state == "pruned"
+
+
+def test_looks_at_a_fidelity_are_values_on_the_way(tmp_path: Path) -> None:
+    space = Space({"x": Float(0, 1), "epochs": Fidelity(1, 9)})
+    optimizer = Optimizer(space, seed=0, hyperparameters="map", settings=Settings(**TINY))
+    for i in range(6):
+        trial = optimizer.ask()
+        for epochs in (1, 3, 9):
+            value = (trial.params["x"] - 0.3) ** 2 + 1 / epochs
+            optimizer.tell(trial, value, at={"epochs": epochs}, cost=2.0 + i)
+    subject = optimizer.subject(answers=False)
+    assert [list(r.steps) for r in subject.rows] == [[1, 3, 9]] * 6
+    assert [r.cost for r in subject.rows] == [3 * (2.0 + i) for i in range(6)]
+    optimizer.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "What 6 trials reported on the way." in text
+    assert '<data value="81.0">81</data>' in text  # spent
+    assert "bound of epochs" not in text  # the target is where it is on purpose
+    assert '<option value="0"' in text
+    assert ">epochs</option>" not in text

@@ -44,7 +44,8 @@ class Cloud:
         self.found, self.told, self.sign = found, told, sign
         self.names = [*scales, WORTH]
         self.scales: list[Axis] = [*scales.values(), worth]
-        order = sorted(found.total, key=lambda name: -found.total[name]) or list(scales)
+        order = sorted(scales, key=lambda name: -found.total.get(name, 0.0))
+        order.sort(key=lambda name: name not in found.recommended.params)  # inactive ones last
         self.start = tuple(sorted(map(self.names.index, [*order, WORTH][:2])))
 
     def menus(self) -> Markup:

@@ -18,13 +18,14 @@ MOST_CURVES = 300
 WORST = 0.9  # quantile of the values beyond which they stand at the edge
 
 
-def curves(rows: Sequence[Row], sign: float, best: int | None) -> Markup:
+def curves(rows: Sequence[Row], sign: float, best: int | None, step: str = "step") -> Markup:
     """The section; nothing where no trial reported two values.
 
     Args:
         rows: all trials.
         sign: what values are multiplied by, so that larger is better.
         best: the number of the best observed trial.
+        step: what the values are counted by.
     """
     several = [row for row in rows if len(_finite(row)) > 1]
     if not several or len(several) > MOST_CURVES:
@@ -37,9 +38,9 @@ def curves(rows: Sequence[Row], sign: float, best: int | None) -> Markup:
     entries += [("observed-key", f"trial {best}, the best")] * (best in {r.number for r in several})
     return section(
         "Values on the way",
-        f"What {count(len(several), 'trial')} reported, step by step.{ended} Values far off stand "
+        f"What {count(len(several), 'trial')} reported on the way.{ended} Values far off stand "
         "at the edge.",
-        el("figure", _drawn(several, sign, best), legend(*entries), class_="plane"),
+        el("figure", _drawn(several, sign, best, step), legend(*entries), class_="plane"),
         class_="curves",
     )
 
@@ -53,7 +54,7 @@ def _cut(row: Row) -> bool:
     return row.state != "told" and row.state not in OUT
 
 
-def _drawn(rows: Sequence[Row], sign: float, best: int | None) -> Markup:
+def _drawn(rows: Sequence[Row], sign: float, best: int | None, step: str) -> Markup:
     points = [pair for row in rows for pair in _finite(row)]
     values = np.array([value for _, value in points])
     worst = sign * np.quantile(sign * values, 1 - WORST)
@@ -74,6 +75,6 @@ def _drawn(rows: Sequence[Row], sign: float, best: int | None) -> Markup:
         frame.y_marks(),
         frame.x_marks(),
         frame.box(),
-        frame.title("step"),
+        frame.title(step),
         *lines,
     )

@@ -88,7 +88,7 @@ def _bounds(
     for name, parameter in space.items():
         if not isinstance(parameter, Float | Int) or total.get(name, 0.0) < MATTERS:
             continue
-        if name not in best:
+        if name not in best or name in space.targets:
             continue
         axis = of_parameter(parameter)
         assert isinstance(axis, Line)

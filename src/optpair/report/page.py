@@ -97,7 +97,7 @@ def content(subject: Subject, found: Findings | None) -> Markup:
     return join(
         [
             body,
-            curves(subject.rows, subject.sign, best),
+            curves(subject.rows, subject.sign, best, subject.step),
             timeline(subject.rows),
             trials(subject.rows, names, _predicted(subject, found), found, largest_first=largest),
         ]
@@ -129,15 +129,15 @@ def _answers(subject: Subject, found: Findings) -> Markup:
     model, told = subject.model, subject.told
     assert model is not None
     axis = charts.value_axis(found, told, subject.sign)
-    scales = axes.of_model(model)
+    scales, given = axes.of_model(model), {*model.space.contexts, *model.space.targets}
     return join(
         [
             conclusion(verdict(subject, found)),
             diagnostics.warnings(health.notes(subject, found)),
             _hero(subject, found),
-            _tiles(found, len(told)),
+            _tiles(found, subject),
             _over_time(subject, found),
-            _where(subject, found, scales),
+            _where(subject, found, {n: s for n, s in scales.items() if n not in given}),
             _slices(subject, found, scales, axis),
             diagnostics.together(
                 *(found.plane, found.recommended.params, [found.observed], told),
@@ -156,6 +156,8 @@ def _hero(subject: Subject, found: Findings) -> Markup:
     best, seen = found.recommended, found.observed
     assert seen.value is not None
     spread = (best.high / 2 - best.low / 2) / 2  # about a standard deviation
+    order = [*(n for n in seen.params if n in best.params), *best.params]  # as trials have it
+    params = {name: best.params[name] for name in order}
     return el(
         "section",
         el(
@@ -169,11 +171,11 @@ def _hero(subject: Subject, found: Findings) -> Markup:
                 " and ",
                 exact(best.high, spread),
             ),
-            parameters(best.params),
+            parameters(params),
             *(el("p", line, class_="note") for line in doubts(found)),
             *(el("p", f"Believed: {line}", class_="note") for line in agreement(found.agree)),
             *(el("p", f"Left out: {line}", class_="note") for line in left_out(subject.left_out)),
-            as_json(best.params),
+            as_json(params),
             class_="card recommended-card",
             id="recommended",
         ),
@@ -195,8 +197,8 @@ def _hero(subject: Subject, found: Findings) -> Markup:
     )
 
 
-def _tiles(found: Findings, told: int) -> Markup:
-    share = found.noise.share
+def _tiles(found: Findings, subject: Subject) -> Markup:
+    share, told = found.noise.share, len(subject.told)
     noise = "" if share is None or told < 3 else f", {percent(share)} of the variance of the values"
     most = number(found.gap_interval[1], digits=2)
     gap, gain, std = (exact(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
@@ -208,6 +210,10 @@ def _tiles(found: Findings, told: int) -> Markup:
     if found.success is not None:
         shown = el("data", percent(found.success), value=repr(found.success))
         tiles.append(("success", "chance of success", shown, "of a trial at the recommendation"))
+    costs = [row.cost for row in subject.rows if row.cost is not None]
+    if costs:
+        spent = exact(float(sum(costs)))
+        tiles.append(("spent", "spent so far", spent, f"by {count(len(costs), 'trial')}"))
     return el(
         "section",
         *(
@@ -379,6 +385,8 @@ def trials(
     values = any(row.value is not None for row in rows)
     outcomes = list(dict.fromkeys(name for row in rows for name in row.outcomes))
     said = ["value"] * values + outcomes + ["predicted"] * (found is not None)
+    costs = any(row.cost is not None for row in rows)
+    said += ["cost"] * costs
     notes = list(dict.fromkeys(name for row in rows for name in row.notes))
     heads = ["trial", "state", *said, *names, *(["message"] if messages else []), *notes]
     body = [
@@ -386,7 +394,8 @@ def trials(
             row,
             [_value(row.value)] * values
             + [_value(row.outcomes.get(name)) for name in outcomes]
-            + [predicted.get(row.number, "")] * (found is not None),
+            + [predicted.get(row.number, "")] * (found is not None)
+            + [_value(row.cost)] * costs,
             names,
             messages,
             notes,

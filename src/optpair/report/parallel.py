@@ -32,8 +32,9 @@ class Column(NamedTuple):
 def columns_of(
     rows: Sequence[Row], scales: Mapping[str, Axis], total: Mapping[str, float]
 ) -> list[Column]:
-    """Those of the parameters: of many, the ones that matter most."""
-    order = sorted(scales, key=lambda name: -total.get(name, 0.0))[:MOST_AXES]
+    """Those of the parameters that trials have: of many, the ones that matter most."""
+    there = [name for name in scales if any(name in row.params for row in rows)]
+    order = sorted(there, key=lambda name: -total.get(name, 0.0))[:MOST_AXES]
     return [Column(n, scales[n], [row.params.get(n) for row in rows]) for n in order]
 
 

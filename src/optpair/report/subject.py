@@ -36,8 +36,10 @@ class Row:
     """When it was started, in seconds since 1970, where that is known."""
     ended: float | None = None
     worker: str = ""
-    steps: Mapping[int, float] = field(default_factory=dict)
+    steps: Mapping[float, float] = field(default_factory=dict)
     """The values that it reported on its way."""
+    cost: float | None = None
+    """What it cost, where that was told."""
 
     @property
     def counts(self) -> bool:
@@ -87,6 +89,8 @@ class Subject:
     model: Model | None
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Parameters that trials have and the model has not, each with the reason."""
+    step: str = "step"
+    """What the values on the way are counted by."""
 
     @property
     def sign(self) -> float:

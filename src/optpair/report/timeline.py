@@ -72,7 +72,8 @@ def timeline(rows: Sequence[Row]) -> Markup:
         return Markup()
     busy = sum(bar.end - bar.start for bar in bars) / (len(names) * length)
     kinds = dict.fromkeys(_kind(bar.row) for bar in bars)
-    who = count(len(names), "worker") if names[0] else f"up to {len(names)} at a time"
+    at_once = "one at a time" if len(names) == 1 else f"up to {len(names)} at a time"
+    who = count(len(names), "worker") if names[0] else at_once
     middle = sorted(bar.end - bar.start for bar in bars if bar.row.state == "told")
     usual = f" A trial took {duration(middle[len(middle) // 2])} (median)." if middle else ""
     return section(

@@ -552,7 +552,10 @@ class JESSampler(BaseSampler):
                 ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
                 if name in shared or not ended:
                     return
-                why = "not all completed trials have it with the same distribution"
+                why = (
+                    "not all completed trials have it with the same distribution; inside an `if` it "
+                    "is modelled once trials show what it depends on"
+                )
             else:
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
@@ -636,7 +639,7 @@ def _reported(trial: FrozenTrial, model: StudyModel | None, outcomes: StudyOutco
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
         worker=str(trial.user_attrs.get(WORKER, "")),
-        steps=dict(trial.intermediate_values),
+        steps={float(step): value for step, value in trial.intermediate_values.items()},
     )
 
 
