@@ -553,8 +553,8 @@ class JESSampler(BaseSampler):
                 if name in shared or not ended:
                     return
                 why = (
-                    "not all completed trials have it with the same distribution; inside an `if` it "
-                    "is modelled once trials show what it depends on"
+                    "not all completed trials have it with the same distribution; inside an `if` "
+                    "it is modelled once trials show what it depends on"
                 )
             else:
                 why = f"{distribution} is too fine for the model"
