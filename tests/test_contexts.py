@@ -15,6 +15,7 @@ from optpair import (
     Float,
     Int,
     Optimizer,
+    Settings,
     Space,
     Stop,
     minimize,
@@ -251,3 +252,16 @@ def test_a_search_over_estimators_refuses_a_context():
 
     with pytest.raises(ValueError, match="'site' is a Context"):
         NumberedSpace(SPACE)
+
+
+def test_time_is_a_context_and_the_optimum_drifts():
+    space = Space({"dose": Float(0, 1), "week": Context(0, 52)})
+    opt = Optimizer(space, seed=0, settings=Settings(sets=6, pairs=4))
+    for week in range(20):
+        trial = opt.ask(context={"week": week})
+        opt.tell(trial, (trial.params["dose"] - 0.2 - 0.6 * week / 52) ** 2)
+    for week in (2, 20):
+        best = opt.recommend(context={"week": week})
+        assert best.params["dose"] == pytest.approx(0.2 + 0.6 * week / 52, abs=0.06)
+    late = opt.predict([{"dose": 0.5, "week": week} for week in (10, 52)])
+    assert late.std[1] > 2 * late.std[0]  # of a time that nobody has seen less is known

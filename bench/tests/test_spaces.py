@@ -229,10 +229,10 @@ def test_trials_to_the_same_regret_by_hand() -> None:
         made("beliefs", "optpair-right", "box-branin", {2 * k: 10 ** (-0.25 * k) for k in counts}),
         made("beliefs", "optpair-wrong", "box-branin", {2 * k: 10 ** (-0.05 * k) for k in counts}),
     ]
-    assert analysis.needed(rows, "optpair-right", "optpair", "box-branin") == pytest.approx(8)
-    assert analysis.needed(rows, "optpair", "optpair", "box-branin") == pytest.approx(20)
-    assert analysis.needed(rows, "optpair-wrong", "optpair", "box-branin") == np.inf
-    assert analysis.needed(rows, "logei", "optpair", "box-branin") is None
+    assert analysis.needed(rows, "optpair-right", "optpair") == pytest.approx(8)
+    assert analysis.needed(rows, "optpair", "optpair") == pytest.approx(20)
+    assert analysis.needed(rows, "optpair-wrong", "optpair") == np.inf
+    assert analysis.needed(rows, "logei", "optpair") is None
     text = analysis.markdown(rows, experiments.get("beliefs"))
     assert "| optpair, right guesses | 8.0 |" in text
     assert "| optpair, wrong guesses | > 24 |" in text

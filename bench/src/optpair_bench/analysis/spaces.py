@@ -1,4 +1,5 @@
-"""Tables of experiments on other spaces: `beliefs`, `shelf`, `conditional`, `mixtures`, `plates`.
+"""Tables of experiments on other spaces: `beliefs`, `shelf`, `conditional`, `mixtures`, `plates`,
+and of those with something similar: `transfer`, `contexts`.
 
 Numbers are log10 of what the recommendation lacks, noiseless, floored at 1e-6 of the spread,
 averaged over the seeds of each task, and then over tasks, which weigh equally. On shelves they are
@@ -14,14 +15,17 @@ import numpy as np
 
 from optpair_bench.analysis import statistics
 from optpair_bench.analysis.arena import FLOOR, Arena
-from optpair_bench.running.experiments import BELIEF_READ, Experiment
+from optpair_bench.running.experiments import BELIEF_READ, TRANSFER_READ, Experiment
 from optpair_bench.running.rows import Row
 
 COUNTED = {"shelf": (20, 50), "shelf-tuning": (20, 50), "conditional": (20, 50)}
 """Evaluations at which some experiments are read; others after so many a dimension:"""
 BUDGETS = (5, 10, 20)
+SIMILAR = dict.fromkeys(("transfer", "transfer-tuning", "contexts"), (2, 3, 5, 10))
 WHOLE = 20
 """Evaluations a dimension whose regret without a guess is what guesses are to reach earlier."""
+HALF = 10
+"""The same of searches that know nothing similar."""
 TOP = 0.1
 """Chances of being the best row are told apart by so much."""
 
@@ -61,7 +65,8 @@ def _best(arena: Arena) -> Arena:
 def markdown(rows: Sequence[Row], experiment: Experiment) -> str:
     """The tables of one experiment, and what they mean."""
     shelf, each = experiment.name.startswith("shelf"), experiment.name not in COUNTED
-    counts = COUNTED.get(experiment.name, BUDGETS)
+    similar = experiment.name in SIMILAR
+    counts = (COUNTED | SIMILAR).get(experiment.name, BUDGETS)
     first, *others = statistics.methods_of(rows, experiment)
     lost = arenas(rows, "simple" if shelf else "inference", counts, each=each)
     legal = arenas(rows, "legal", counts, each=each)
@@ -79,6 +84,8 @@ def markdown(rows: Sequence[Row], experiment: Experiment) -> str:
     text = "\n".join(lines) + "\n"
     if experiment.name.startswith("beliefs"):
         text += f"\n{_reached(rows, first, others)}\n"
+    if similar:
+        text += f"\n{_earlier(rows, first, others)}\n"
     if shelf:
         text += f"\n{_calibrated(rows, first)}\n"
     return text + f"\n{_notes(first, shelf=shelf)}\n"
@@ -95,20 +102,25 @@ def _line(arena: Arena, method: str, first: str) -> list[str]:
     ]
 
 
-def needed(rows: Sequence[Row], method: str, first: str, task: str) -> float | None:
-    """Evaluations a dimension after which a method has reached what the first has after 20.
+def needed(
+    rows: Sequence[Row],
+    method: str,
+    first: str,
+    counts: Sequence[int] = BELIEF_READ,
+    whole: int = WHOLE,
+) -> float | None:
+    """Evaluations a dimension after which a method has reached what the first has after `whole`.
 
-    That is on the line through the means of log10 regret over seeds; infinite where it never does,
-    and None where rows are missing.
+    That is on the line through the means of log10 regret over seeds and tasks; infinite where it
+    never does, and None where rows are missing.
     """
-    own = [row for row in rows if row["task"] == task]
-    found = arenas(own, "inference", BELIEF_READ, each=True)
+    found = arenas(rows, "inference", counts, each=True)
     curves = {count: _logs(arena) for count, arena in found.items()}
     if not all({method, first} <= set(arena.values) for arena in curves.values()):
         return None
-    target = curves[WHOLE].mean(first)
+    target = curves[whole].mean(first)
     before, above = 0.0, np.inf
-    for count in BELIEF_READ:
+    for count in counts:
         here = curves[count].mean(method)
         if here <= target:
             part = 1.0 if not np.isfinite(above) else (above - target) / (above - here)
@@ -125,11 +137,26 @@ def _reached(rows: Sequence[Row], first: str, others: Sequence[str]) -> str:
     ]
     lines.append("|---|" + "---:|" * len(names))
     for method in others:
-        found = [needed(rows, method, first, task) for task in names]
+        each = [[row for row in rows if row["task"] == task] for task in names]
+        found = [needed(own, method, first) for own in each]
         if any(value is not None for value in found):
             cells = ["" if v is None else _multiple(v) for v in found]
             lines.append(f"| {statistics.label(method)} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _earlier(rows: Sequence[Row], first: str, others: Sequence[str]) -> str:
+    """When each method has reached, on average, what a method has in the end."""
+    said = []
+    for method, other in [(m, first) for m in others] + [(first, m) for m in others]:
+        found = needed(rows, method, other, TRANSFER_READ, HALF)
+        if found is not None:
+            when = f"in {found:.1f}·D" if np.isfinite(found) else f"in more than {HALF}·D"
+            said.append(
+                f"What *{statistics.label(other)}* has after {HALF}·D is reached by "
+                f"*{statistics.label(method)}* {when}."
+            )
+    return " ".join(said)
 
 
 def _multiple(value: float) -> str:

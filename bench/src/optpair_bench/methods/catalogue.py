@@ -44,10 +44,11 @@ SINGLE = tuple(name for name, entry in REGISTRY.items() if "best" in entry.goals
 SEVERAL = tuple(name for name in REGISTRY if name not in SINGLE)
 DOORS = (
     *(f"{OURS}-{kind}" for kind in ("right", "near", "wrong", "optuna", "8")),
+    *(f"{OURS}-{kind}" for kind in ("after", "after-unrelated", "apart")),
     "logei-right",
     "logei-wrong",
 )
-"""Ours with a guess, within Optuna, or eight trials at a time: see `spaces.py`."""
+"""Ours with a guess, within Optuna, eight trials at a time, …: see `spaces.py`."""
 NAMES = (OURS, *SINGLE, *CONTROLS, *peers.NAMES, *SEVERAL, *DOORS)
 
 

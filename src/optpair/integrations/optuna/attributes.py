@@ -194,18 +194,18 @@ def known_params(
     trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
 ) -> dict[str, Any]:
     """What was suggested, enqueued or asked for, of some parameters."""
-    known = {**_suggested(trial, distributions), **_enqueued(trial), **trial.params}
+    known = {**_suggested(trial, distributions), **enqueued(trial), **trial.params}
     return {name: known[name] for name in distributions if name in known}
 
 
-def _enqueued(trial: FrozenTrial) -> dict[str, Any]:
+def enqueued(trial: FrozenTrial) -> dict[str, Any]:
     """What `study.enqueue_trial` fixed."""
     return dict(trial.system_attrs.get("fixed_params", {}))
 
 
 def is_enqueued(trial: FrozenTrial, names: Mapping[str, Any]) -> bool:
     """Whether `study.enqueue_trial` fixed all these parameters."""
-    return names.keys() <= _enqueued(trial).keys()
+    return names.keys() <= enqueued(trial).keys()
 
 
 def _suggested(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:

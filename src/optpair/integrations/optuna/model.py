@@ -156,6 +156,30 @@ class StudyModel:
         here, *others = [x for x in points if x is not None]
         return goes_on(session.engine, stream, session.memory, data, here, np.array(others))
 
-    def answers(self, study: Study) -> Answers:
-        """What can be asked of the model now."""
-        return self.session.answers(self.data(study))
+    def answers(self, study: Study, context: Mapping[str, Any] | None = None) -> Answers:
+        """What can be asked of the model now, where some parameters are given.
+
+        Raises:
+            TypeError: if the context is no dict.
+            ValueError: if it has something else than legal values of modelled parameters.
+        """
+        fixed = {} if context is None else self._fixed(context)
+        return self.session.answers(self.data(study), fixed=fixed)
+
+    def _fixed(self, context: object) -> dict[int, float]:
+        names = list(self.domain.distributions)
+        if not isinstance(context, Mapping):
+            raise TypeError(f"context must be a dict like {{{names[0]!r}: …}}, not {context!r:.80}")
+        for name in context:
+            if name not in names:
+                raise ValueError(
+                    f"context has {name!r}, which is not modelled; there are "
+                    f"{', '.join(map(repr, names))}"
+                )
+        fixed = self.domain.columns(context)
+        if context and not fixed:
+            raise ValueError(
+                f"context {dict(context)!r:.80} cannot be held: a value is not legal, or "
+                "parameters depend on others here"
+            )
+        return fixed

@@ -37,6 +37,7 @@ from optpair.integrations.optuna.attributes import (
     NOISE_VAR,
     OUTPUT,
     WORKER,
+    enqueued,
     is_enqueued,
     publish,
     published,
@@ -253,7 +254,9 @@ class JESSampler(BaseSampler):
         with self._lock:
             model = self._read(study, search_space)
             seen = model.data(study, but=trial.number, running=True)
-            x = model.session.suggest(seen, trial.number, share=True)
+            given = {} if self._limits else enqueued(trial)
+            fixed = model.domain.columns(given)
+            x = model.session.suggest(seen, trial.number, share=not fixed, fixed=fixed)
             params = model.domain.decode(x)
             publish(study, trial, params, search_space)
             return params
@@ -294,19 +297,28 @@ class JESSampler(BaseSampler):
         if self._constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
             set_constraints(study, trial, self._constraints_func(trial))
 
-    def recommend(self, study: Study, *, reference: Mapping[str, float] | None = None) -> Any:
+    def recommend(
+        self,
+        study: Study,
+        *,
+        reference: Mapping[str, float] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Any:
         """The best predicted point of the modelled parameters, with its 95 % interval.
 
         Args:
             study: any study, whoever sampled it.
             reference: as in `Optimizer.recommend`, for several objectives.
+            context: values of some parameters that are given, and not chosen: the answer is for
+                these. Trials are, where `study.enqueue_trial({"site": "A"})` gives them.
 
         Returns:
             A `Recommendation`, or a `Front` where there are several objectives.
         """
         with self._lock:
             model, decode = self._answering(study)
-            answers, told, problem = model.answers(study), model.told(), model.problem
+            answers, told = model.answers(study, context), model.told()
+            problem = model.problem
             found: Recommendation | Front
             if problem.goal == "front":
                 front = answers.front(reference_of(reference, problem))

@@ -200,6 +200,21 @@ class Domain:
         except (KeyError, TypeError, ValueError):
             return None
 
+    def columns(self, given: Mapping[str, Any]) -> dict[int, float]:
+        """What the columns of some parameters hold that are given, and not chosen.
+
+        Nothing where parameters depend on others, where only rows exist, or where a value has no
+        place.
+        """
+        if self.space.conditions or self.space.shelf is not None:
+            return {}
+        known = {n: v for n, v in given.items() if n in self.distributions}
+        try:
+            own = {n: self.space[n]._check(n, self._numbered(n, v)) for n, v in known.items()}
+            return self.space.columns_of(own)
+        except (TypeError, ValueError):
+            return {}
+
     def constants(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters with one value only that are there, given the others."""
         found = {}
