@@ -18,7 +18,7 @@ from optpair.integrations.optuna import JESSampler
 from optpair.studies import lifecycle
 from optpair.studies.config import StudyError, load
 from optpair.studies.objective import call, parse
-from optpair.studies.results import Result, best
+from optpair.studies.results import Result, best, values_of
 from optpair.studies.storage import find_study, open_study
 from optpair.studies.worker import record
 from outcome_cases import ALL, SPACE, several, truth
@@ -159,6 +159,25 @@ def test_a_storage_keeps_what_was_measured(tmp_path: Path) -> None:
     assert lifecycle.state(study.trials[2]) == "pruned"  # by Optuna's own hand
 
 
+def test_results_that_come_late_are_trials_of_their_own(tmp_path: Path) -> None:
+    """Also where an objective is missing; what somebody said on purpose stands."""
+    file, said = load(write(tmp_path)), list[str]()
+    study = open_study(file)
+    for values in ({"gain": 0.5, "cost": 1.0}, {"gain": 0.5}):
+        trial = study.ask(dict(file.space))
+        lifecycle.forget(study, study.trials[trial.number], "stale")
+        assert record(study, trial, file, trial.params, Result(values), said.append)
+        late = study.trials[-1]
+        assert (lifecycle.state(late), values_of(late, file)) == ("told", values)
+        assert late.params == trial.params
+    trial = study.ask(dict(file.space))
+    shown("tell", file.path, trial.number, "gain=0.25")
+    assert record(study, trial, file, trial.params, Result({"gain": 0.25}), said.append)
+    assert not record(study, trial, file, trial.params, Result({"gain": 0.5}), said.append)
+    assert said == ["trial 4 gave gain = 0.5, but somebody has ended it meanwhile: it is told"]
+    assert values_of(lifecycle.trials(study)[4], file) == {"gain": 0.25}
+
+
 def test_what_is_known_is_what_the_optimizer_knows(tmp_path: Path) -> None:
     """The same trials told to a study and to an optimizer: the same front, to the last digit."""
     file = load(write(tmp_path))
@@ -217,8 +236,7 @@ def test_run_under_a_constraint(tmp_path: Path) -> None:
 
 def test_ask_tell_and_revise_by_hand(tmp_path: Path) -> None:
     path = write(tmp_path)
-    for _ in range(2):
-        shown("ask", path)
+    assert [trial["trial"] for trial in shown("ask", path, "--n", 2)] == [0, 1]
     told = shown("tell", path, 0, "gain=-0.5", "cost=2", "load=0.9", "--noise-var", "gain=0.25")
     assert told["outcomes"] == {"gain": -0.5, "cost": 2.0, "load": 0.9}
     assert told["noise_var"] == {"gain": 0.25}

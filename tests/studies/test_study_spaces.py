@@ -143,6 +143,14 @@ def test_a_shelf(tmp_path: Path) -> None:
     assert shown("report", path)["next_gain"] == 0
 
 
+def test_a_plate_is_no_larger_than_what_is_left_of_a_shelf(tmp_path: Path) -> None:
+    path = write(tmp_path, SHELF + "repeat = false\n")
+    asked = shown("ask", path, "--n", 9)
+    assert [trial["trial"] for trial in asked] == [0, 1, 2, 3, 4]
+    assert len({trial["row"]["code"] for trial in asked}) == 5
+    assert shown("status", path)["counts"] == {"by hand": 5, "cancelled": 1}
+
+
 @pytest.mark.parametrize(
     ("space", "table", "message"),
     [

@@ -170,13 +170,18 @@ def _failure(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def ask(file: StudyFile, n: int = 1) -> list[dict[str, Any]]:
-    """Trials for people to run, good together. Each stays out until it is told or cancelled."""
+    """Trials for people to run, good together. Each stays out until it is told or cancelled.
+
+    There are fewer where each row of a shelf is tried once, and fewer are left.
+    """
     study = open_study(file, make_sampler(file))
     asked: list[dict[str, Any]] = []
     try:
         while len(asked) < n:
             asked.append(_ask(file, study))
     except BaseException as error:
+        if isinstance(error, ValueError) and asked and file.space.shelf is not None:
+            return asked
         for row in asked:  # nobody gets them
             with suppress(OptunaError, *storage_errors()):
                 forget(study, study.get_trials(deepcopy=False)[row["trial"]], "cancelled")
