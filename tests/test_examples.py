@@ -54,6 +54,18 @@ def test_the_gallery_shows_every_example() -> None:
         assert (ROOT / "docs" / picture).exists(), picture
 
 
+def test_epochs(tmp_path: Path) -> None:
+    said = run("epochs.py", tmp_path, "--budget", "1")
+    assert re.search(r"recommended +rate = .*, epochs = 27\n", said)
+    assert re.search(r"\d+ runs of \d+ epochs in all", said)
+
+
+def test_mesh(tmp_path: Path) -> None:
+    said = run("mesh.py", tmp_path, "--budget", "2")
+    assert re.search(r"recommended +x = .*, cells = 64\n", said)
+    assert re.search(r"\d+ solutions for the cost of \d\.\d fine ones", said)
+
+
 def test_lab(tmp_path: Path) -> None:
     said = run("lab.py", tmp_path, "--experiments", "4")
     told = re.search(r"^last-year.csv: (\d+) told, (\d) failed, 1 without a value skipped", said)

@@ -448,6 +448,33 @@ def coverage(
 
 
 @app.command()
+def fidelity(
+    searches: Annotated[int, typer.Option(min=1, help="Of each task: seeds from 0 on.")] = 6,
+    methods: Annotated[
+        str, typer.Option(help="Some of full, optpair, mf-mes, mf-kg, tpe-hyperband.")
+    ] = "full,optpair,tpe-hyperband",
+    tasks: Annotated[str, typer.Option(help="By default all.")] = "",
+    first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    out: Annotated[
+        Path, typer.Option(help="JSON lines; searches that are there are not done again.")
+    ] = Path("bench/results/fidelity.jsonl"),
+) -> None:
+    """What cheaper looks save: the cost to reach what a search of whole looks ends at."""
+    from optpair_bench.analysis.fidelity import METHODS, measure, table
+    from optpair_bench.tasks.looks import LOOK_TASKS
+
+    chosen, named = methods.split(","), tasks.split(",") if tasks else list(LOOK_TASKS)
+    for given, known in ((chosen, METHODS), (named, LOOK_TASKS)):
+        for name in given:
+            if name not in known:
+                fail(f"{name!r} is none of {', '.join(known)}")
+    try:
+        typer.echo(table(measure(searches, out, chosen, named, first=first)))
+    except OSError as error:
+        fail(str(error))
+
+
+@app.command()
 def soak(
     sampler: Annotated[str, typer.Option(help="lattice, random, or an acquisition function.")] = (
         "lattice"

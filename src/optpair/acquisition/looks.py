@@ -29,7 +29,7 @@ from optpair.acquisition.special.truncation import (
     moment_matched_gain,
     moment_matched_gain_and_slopes,
 )
-from optpair.gp.conditioned import Conditioned, ConditionedQuery, Functionals
+from optpair.gp.conditioned import Conditioned, Functionals
 from optpair.gp.kernels.base import Between
 from optpair.gp.posterior import Posterior, Query
 from optpair.optima.base import Optima
@@ -38,10 +38,13 @@ from optpair.threads import engine_work
 
 
 class Beside(NamedTuple):
-    """Points as they are looked at, and the points beside them at the target."""
+    """q points as they are looked at, and the q points beside them at the target, in one query."""
 
-    here: Query
-    there: Query
+    both: Query
+    means: Float[np.ndarray, "M F q"]
+    """m(x, t), at the target."""
+    variance: Float[np.ndarray, "M Q"]
+    """s of the points, then of those beside them."""
     prior: Between
     """The prior covariance of f(x, u) and f(x, t): of the fidelities alone."""
 
@@ -54,26 +57,27 @@ class Beside(NamedTuple):
         line = np.repeat(middle, len(X), 0)
         line[:, columns] = X[:, columns]
         prior = posterior.covariance.between(line, middle)  # kernels are stationary
-        return cls(posterior.at(X), posterior.at(T), prior)
+        both = posterior.at(np.concatenate([X, T]))
+        return cls(both, both.means[..., len(X) :], both.variance, prior)
+
+    @property
+    def whitened(self) -> tuple[Float[np.ndarray, "M q n"], Float[np.ndarray, "M q n"]]:
+        """C⁻¹k of the points, and of those beside them."""
+        q = self.both.A.shape[1] // 2
+        return self.both.A[:, :q], self.both.A[:, q:]
 
     @property
     def covariance(self) -> Float[np.ndarray, "M q"]:
         """Of f(x, u) and f(x, t), given the data."""
-        return np.asarray(self.prior.K[..., 0] - np.vecdot(self.here.A, self.there.A))
+        return np.asarray(self.prior.K[..., 0] - np.vecdot(*self.whitened))
 
-
-class Pair(NamedTuple):
-    """Points and those beside them, and what they have to do with sampled optima."""
-
-    beside: Beside
-    z: ConditionedQuery
-    target: ConditionedQuery
-
-    @property
-    def covariance(self) -> Float[np.ndarray, "M P q"]:
-        """c, given the data and the pair."""
-        shared = np.einsum("mpiq,mpiq->mpq", self.z.z, self.target.z)
-        return np.asarray(self.beside.covariance[:, None] - shared)
+    def folded(
+        self, slope: Float[np.ndarray, "M Q D"], targets: Mapping[int, float]
+    ) -> Float[np.ndarray, "M q D"]:
+        """Derivatives by X from those by both: the points beside stay at the target."""
+        q = slope.shape[1] // 2
+        slope[:, q:, list(targets)] = 0.0
+        return slope[:, :q] + slope[:, q:]
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,13 +88,15 @@ class LookJES(JES):
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""
-        pair = self._pair(X)
-        here, there = pair.beside.here.variance[:, None], pair.beside.there.variance[:, None]
-        taken = np.minimum(_squares(pair.z.z), here)
+        beside = Beside.of(self.posterior, self.targets, X)
+        z, zt = _halves(self.conditioned.at(beside.both.X, beside.both).z)
+        here, there = _halves(beside.variance[:, None])
+        taken = np.minimum(_squares(z), here)
         given, total, noise = self._variances(here, taken)
-        beside = self._variances(there, np.minimum(_squares(pair.target.z), there))[0]
-        beta = self._above(pair.beside.there.means, pair.target.z) / np.sqrt(beside)
-        shared = np.minimum(pair.covariance**2 / beside, given)  # ρ² s_p
+        aside = self._variances(there, np.minimum(_squares(zt), there))[0]
+        beta = self._above(beside.means, zt) / np.sqrt(aside)
+        c = beside.covariance[:, None] - np.einsum("mpiq,mpiq->mpq", z, zt)
+        shared = np.minimum(c**2 / aside, given)  # ρ² s_p
         if self.exact:
             truncation = exact_gain(beta, shared / (given + noise))
         else:
@@ -98,64 +104,76 @@ class LookJES(JES):
         conditioning = -0.5 * np.log1p(-taken / total)
         return np.einsum("mpq,mp->q", conditioning + truncation, self.weights)
 
-    def _pair(self, X: Points) -> Pair:
-        beside = Beside.of(self.posterior, self.targets, X)
-        here, there = beside.here, beside.there
-        return Pair(beside, self.conditioned.at(X, here), self.conditioned.at(there.X, there))
-
     def slopes(
         self, X: Points, rows: Rows = None
     ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """α(x), and its derivatives."""
-        pair = self._pair(X)
-        z, zt = pair.z.z, pair.target.z
-        here, there = pair.beside.here.variance[:, None], pair.beside.there.variance[:, None]
-        taken, known = np.minimum(_squares(z), here), np.minimum(_squares(zt), there)
+        beside = Beside.of(self.posterior, self.targets, X)
+        at = self.conditioned.at(beside.both.X, beside.both)
+        (z, zt), (here, there) = _halves(at.z), _halves(beside.variance[:, None])
+        squares, known = _squares(z), _squares(zt)
+        taken = np.minimum(squares, here)
         given, total, noise = self._variances(here, taken)
-        beside = self._variances(there, known)[0]
-        root = np.sqrt(beside)
-        beta = self._above(pair.beside.there.means, zt) / root
-        c = pair.covariance
-        shared = np.minimum(c**2 / beside, given)
-        free = shared < given
-        if self.exact:
-            seen = given + noise
-            truncation, by_beta, by_part = exact_gain_and_slopes(beta, shared / seen)
-            by_shared, by_given = by_part / seen, -by_part * shared / seen**2
-        else:
-            rest = noise + (given - shared)
-            found = moment_matched_gain_and_slopes(beta, shared, rest)
-            truncation, by_beta, by_shared, by_given = found
-            by_shared = by_shared - by_given
+        aside = self._variances(there, np.minimum(known, there))[0]
+        root = np.sqrt(aside)
+        beta = self._above(beside.means, zt) / root
+        c = beside.covariance[:, None] - np.einsum("mpiq,mpiq->mpq", z, zt)
+        shared = np.minimum(c**2 / aside, given)
+        truncation, by_beta, by_shared, by_given = self._truncation(beta, shared, given, noise)
+        left = total - taken
+        values = np.einsum("mpq,mp->q", truncation - 0.5 * np.log1p(-taken / total), self.weights)
+
+        weights, free = self.weights[..., None], shared < given
         by_given = by_given + np.where(free, 0.0, by_shared)
         by_shared = np.where(free, by_shared, 0.0)
-        conditioning = -0.5 * np.log1p(-taken / total)
-        values = np.einsum("mpq,mp->q", conditioning + truncation, self.weights)
-
-        weights = self.weights[..., None]
-        by_above = weights * by_beta / root
-        by_c = weights * by_shared * 2 * c / beside
-        by_beside = -weights * (by_shared * c**2 / beside + 0.5 * by_beta * beta) / beside
-        by_beside = by_beside * (there - known == beside)
+        by_c = weights * by_shared * 2 * c / aside
+        by_aside = -weights * (by_shared * c**2 / aside + 0.5 * by_beta * beta) / aside
+        by_aside = by_aside * (there - np.minimum(known, there) == aside)
         by_given = weights * by_given * (here - taken == given)
-        by_taken = weights * (0.5 / (total - taken)) - by_given
-        by_here = by_given - weights * 0.5 * taken / (total * (total - taken))
+        by_taken = weights * (0.5 / left) - by_given
+        by_here = by_given - weights * 0.5 * taken / (total * left)
         by_here = by_here * (here >= self.posterior.floor[:, None, None])
-        free_here, free_there = _squares(z) < here, _squares(zt) < there
-        by_z = 2 * (by_taken * free_here)[:, :, None] * z - by_c[:, :, None] * zt
-        by_here = by_here + np.where(free_here, 0.0, by_taken)
-        by_zt = -2 * (by_beside * free_there)[:, :, None] * zt - by_c[:, :, None] * z
-        by_there = np.where(free_there, by_beside, 0.0)
+        clipped = squares >= here
+        by_here = by_here + np.where(clipped, by_taken, 0.0)
+        by_z = 2 * np.where(clipped, 0.0, by_taken)[:, :, None] * z - by_c[:, :, None] * zt
+        by_there = np.where(known < there, by_aside, 0.0)
+        by_zt = -2 * by_there[:, :, None] * zt - by_c[:, :, None] * z
+        by_above = weights * by_beta / root
         by_zt -= by_above[:, :, None] * self.conditioned.shift[..., None]
         by_means = -by_above
-        if pair.beside.there.posterior.fantasies == 1:
+        if self.posterior.fantasies == 1:
             by_means = by_means.sum(1, keepdims=True)
-        both = by_c.sum(1)[..., None]
-        slope = pair.z.pull(by_z, None, by_here.sum(1), -both * pair.beside.there.A)
-        aside = pair.target.pull(by_zt, by_means, by_there.sum(1), -both * pair.beside.here.A)
-        aside[..., list(self.targets)] = 0.0  # the point beside stays at the target
-        slope += aside + pair.beside.prior.pull(both)
+        both, (A, At) = by_c.sum(1)[..., None], beside.whitened
+        slope = at.pull(
+            np.concatenate([by_z, by_zt], -1),
+            np.concatenate([np.zeros_like(by_means), by_means], -1),
+            np.concatenate([by_here.sum(1), by_there.sum(1)], -1),
+            np.concatenate([-both * At, -both * A], 1),
+        )
+        slope = beside.folded(slope, self.targets) + beside.prior.pull(both)
         return values, slope.sum(0)
+
+    def _truncation(
+        self,
+        beta: Float[np.ndarray, "M P q"],
+        shared: Float[np.ndarray, "M P q"],
+        given: Float[np.ndarray, "M P q"],
+        noise: Float[np.ndarray, "M 1 1"],
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Its gain (N5), and the derivatives by β, ρ² s_p and s_p."""
+        if self.exact:
+            seen = given + noise
+            gain, by_beta, by_part = exact_gain_and_slopes(beta, shared / seen)
+            return gain, by_beta, by_part / seen, -by_part * shared / seen**2
+        rest = noise + (given - shared)
+        gain, by_beta, by_shared, by_rest = moment_matched_gain_and_slopes(beta, shared, rest)
+        return gain, by_beta, by_shared - by_rest, by_rest
+
+
+def _halves(both: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is of the points, and what of those beside them."""
+    q = both.shape[-1] // 2
+    return both[..., :q], both[..., q:]
 
 
 def _squares(z: Float[np.ndarray, "M P I q"]) -> Float[np.ndarray, "M P q"]:

@@ -49,19 +49,22 @@ class LookKG(KG):
     ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """KG(x), and its derivatives."""
         beside, between, scale, levels, slopes = self._beside(X)
-        here, there, prior = beside
         own = np.broadcast_to(slopes[:, None], levels.shape)
         gains, by_levels, by_slopes = lines_gain_and_slopes(levels, own)
         count = levels.shape[0] * levels.shape[1]
         by_lines = by_slopes.sum(1) / (count * scale)  # by the numerators of b
         by_cross, by_own = by_lines[..., :-1], by_lines[..., -1:]
         by_variance = -np.sum(by_lines * slopes, -1) / (2 * scale[..., 0])
-        by_variance[here.variance <= self.posterior.floor[:, None]] = 0.0
-        by_whitened = -(by_cross @ self.whitened) - by_own * there.A
-        slope = here.pull(None, by_variance, by_whitened) + between.pull(by_cross)
-        aside = there.pull(by_levels[..., -1] / count, None, -by_own * here.A)
-        aside[..., list(self.targets)] = 0.0  # the point beside stays at the target
-        slope += aside + prior.pull(by_own)
+        by_variance[beside.variance[:, : len(X)] <= self.posterior.floor[:, None]] = 0.0
+        by_means = by_levels[..., -1] / count
+        A, At = beside.whitened
+        slope = beside.both.pull(
+            np.concatenate([np.zeros_like(by_means), by_means], -1),
+            np.concatenate([by_variance, np.zeros_like(by_variance)], -1),
+            np.concatenate([-(by_cross @ self.whitened) - by_own * At, -by_own * A], 1),
+        )
+        slope = beside.folded(slope, self.targets)
+        slope += between.pull(by_cross) + beside.prior.pull(by_own)
         return np.mean(gains, (0, 1)), slope.sum(0)
 
     def _beside(
@@ -77,11 +80,12 @@ class LookKG(KG):
         posterior = self.posterior
         beside = Beside.of(posterior, self.targets, X)
         between = posterior.covariance.between(X, self.places)
-        variance = np.maximum(beside.here.variance, posterior.floor[:, None])[..., None]
-        cross = between.K - beside.here.A @ self.whitened.mT
+        own_variance = beside.variance[:, : len(X)]
+        variance = np.maximum(own_variance, posterior.floor[:, None])[..., None]
+        cross = between.K - beside.whitened[0] @ self.whitened.mT
         scale = np.sqrt(variance + posterior.noise[:, None, None])
         slopes = np.concatenate([cross, beside.covariance[..., None]], -1) / scale
-        own = beside.there.means[..., None]
+        own = beside.means[..., None]
         places = np.broadcast_to(self.means[:, :, None], (*own.shape[:3], self.means.shape[2]))
         return beside, between, scale, np.concatenate([places, own], -1), slopes
 

@@ -166,9 +166,14 @@ class Engine:
         return UNMET if unmet else EXPLOIT
 
     @property
+    def _free(self) -> int:
+        """The columns in which optima differ."""
+        return self.cube.dimensions - len(self.targets)
+
+    @property
     def steps(self) -> int:
         """Steps of a climb."""
-        return budget.climb_steps(self.settings, self.cube.dimensions)
+        return budget.climb_steps(self.settings, self._free)
 
     def suggest(
         self,
@@ -448,7 +453,7 @@ class Engine:
         data: Data,
         anchors: Float[np.ndarray, "A D"],
     ) -> Optima:
-        points = budget.paths_screened(self.settings, self.cube.dimensions)
+        points = budget.paths_screened(self.settings, self._free)
         screening = Screening.of(stream, self.cube, points, boxed=self._boxed(data))
         goal = goals.goal(model.wanted)
         optima = goal.optima(paths, self.sought, screening, anchors, self.steps)
@@ -521,7 +526,7 @@ class Engine:
             if region is not self.region:
                 stars = stars[region.legal(stars)]
             points = np.concatenate([stars, points])
-        values, starts = acquisition.screened, self.settings.starts
+        values, starts = acquisition.screened, budget.starts(self.settings, len(self.targets))
         if values is None:
             if optima is not None and shared.promising is not None:
                 points = shared.promising

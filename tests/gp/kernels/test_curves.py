@@ -76,6 +76,20 @@ def test_slopes_against_central_differences() -> None:
     np.testing.assert_allclose(found, slopes(total, X), rtol=1e-6, atol=1e-7)
 
 
+def test_points_at_one_fidelity_are_no_exception() -> None:
+    """The common part is made once for all of them: values and slopes as one at a time."""
+    here = X.copy()
+    here[:, 1:] = [0.7, 0.2]
+    by_K = np.random.default_rng(2).normal(size=(M, 7, 5))
+    together = COVARIANCE.between(here, Y)
+    assert together.common.K.shape[1] == 1
+    moved = together.pull(by_K)
+    for q in range(7):
+        alone = COVARIANCE.between(here[q : q + 1], Y)
+        np.testing.assert_allclose(together.K[:, q], alone.K[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(moved[:, q], alone.pull(by_K[:, q : q + 1])[:, 0], rtol=1e-9)
+
+
 def test_jets_are_the_derivatives_of_the_kernel() -> None:
     rows = COVARIANCE.jets(STAR, X, 1).rows
     for m, p in np.ndindex(M, P):

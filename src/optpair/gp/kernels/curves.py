@@ -22,8 +22,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optpair.gp.hyperparameters import Block, Exp, Hyperparameters, Logit
-from optpair.gp.kernels.base import Columns, Frequencies, Kernel
-from optpair.gp.kernels.radial import Own, Radial, RadialCovariance, RadialPairs
+from optpair.gp.kernels.base import Columns, Frequencies, Kernel, Others, Points
+from optpair.gp.kernels.radial import (
+    Own,
+    Radial,
+    RadialBetween,
+    RadialCovariance,
+    RadialPairs,
+    RadialTarget,
+)
 from optpair.gp.kernels.sums import SumCovariance, Term
 from optpair.gp.priors import LogNormal, Normal
 from optpair.shapes import Float, Int, Num
@@ -101,6 +108,12 @@ class CurvesCovariance(SumCovariance):
         same = np.ones((1, len(columns)))
         return Term(columns, same, every), Term(self.fidelities, units, common)
 
+    def target(self, Y: Others) -> CurvesTarget:  # type: ignore[override]
+        """Points that covariances are taken with, again and again."""
+        every, common = self.terms
+        own = common.covariance.target(Y[..., self.fidelities])
+        return CurvesTarget(self, every.covariance.target(Y), own)
+
     def _owners(self, draws: Frequencies) -> Int[np.ndarray, "M F"]:
         """The term of each frequency: a fixed number of each. Levels are made even afterwards."""
         place = np.argsort(np.argsort(draws.level, -1), -1)
@@ -127,6 +140,52 @@ class CurvesCovariance(SumCovariance):
         """Of some of the sets."""
         whole = self.whole.of_sets(chosen)
         return replace(self, whole=whole, share=self.share[chosen], length=self.length[chosen])
+
+
+@dataclass(frozen=True)
+class CurvesTarget:
+    """n points y under M sets, for each term."""
+
+    covariance: CurvesCovariance
+    every: RadialTarget
+    common: RadialTarget
+
+    def between(self, X: Points) -> CurvesBetween:
+        """cov(f(x), f(y)); of points with the same fidelities the common part is made once."""
+        u = X[..., self.covariance.fidelities]
+        if u.shape[-2] > 1 and np.all(u == u[..., :1, :]):
+            u = u[..., :1, :]
+        every, common = self.every.between(X), self.common.between(u)
+        return CurvesBetween(self.covariance, every, common, every.K + common.K)
+
+    def of_sets(self, chosen: slice | np.ndarray) -> CurvesTarget:
+        """Of some of the sets."""
+        every, common = self.every.of_sets(chosen), self.common.of_sets(chosen)
+        return CurvesTarget(self.covariance.of_sets(chosen), every, common)
+
+
+@dataclass(frozen=True)
+class CurvesBetween:
+    """K between q points and a target (n); the common part may be one row for all."""
+
+    covariance: CurvesCovariance
+    every: RadialBetween
+    common: RadialBetween
+    K: Num[np.ndarray, "M q n"]
+
+    def pull(self, by_K: Num[np.ndarray, "M q n"]) -> Num[np.ndarray, "M q D"]:
+        """Σ by_K ∂K/∂x, term by term."""
+        moved, own = self.every.pull(by_K), self.common
+        if own.K.shape[1] == self.K.shape[1]:
+            slope = own.pull(by_K)
+        else:
+            c, C = own.target.covariance, own.Z.shape[-1]
+            sums = by_K @ (own.bend().mT * own.target.rows[..., : C + 1])
+            slope = (2 * own.Z * sums[..., C:] + sums[..., :C]) * (
+                c.outputscale[:, None, None] / c.scale[:, None, :]
+            )
+        moved[..., self.covariance.fidelities] += slope
+        return moved
 
 
 @dataclass(frozen=True)

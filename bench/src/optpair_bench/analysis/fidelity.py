@@ -1,0 +1,199 @@
+"""What cheaper looks save: the regret of recommendations against what they have cost.
+
+A look with the fidelity n of 27 costs n/27, a whole one 1. Every method has so much to spend that
+the full search, ours without a fidelity, can make eight trials per dimension; regrets are
+noiseless, of what would be recommended at each sixteenth of it. Others recommend the best trial
+that they have seen through to its end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optpair import Fidelity, Float, Optimizer, Space
+from optpair.persistence import files
+from optpair_bench.tasks.looks import LOOK_TASKS, LookTask
+
+STEPS = 27
+LEVELS = (1, 3, 9, 27)
+PER_DIMENSION = 8
+PARTS = 16
+FLOOR = 1e-8
+
+Run = Iterator[tuple[float, Callable[[], np.ndarray | None]]]
+"""What was spent so far, and what says what would be recommended then, after each look."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The regret of recommendations of one search, at each part of what there is to spend."""
+
+    task: str
+    method: str
+    seed: int
+    cost: list[float]
+    regret: list[float]
+    looks: int
+
+
+def _noise(task: LookTask, seed: int) -> Callable[[np.ndarray, int], float]:
+    """A look at a point: the value at a fidelity, with noise."""
+    rng = np.random.default_rng([seed, 77])
+
+    def look(x: np.ndarray, n: int) -> float:
+        u = math.log(n) / math.log(STEPS)
+        return task.function(x, u) + task.noise * float(rng.standard_normal())
+
+    return look
+
+
+def _ours(task: LookTask, seed: int, *, looks: bool, acquisition: str = "jes-peak") -> Run:
+    names = [f"x{i}" for i in range(task.dimensions)]
+    space = {name: Float(0, 1) for name in names}
+    fidelity = {"steps": Fidelity(1, STEPS, log=True)} if looks else {}
+    optimizer = Optimizer(Space({**space, **fidelity}), seed=seed, acquisition=acquisition)
+    look, spent = _noise(task, seed), 0.0
+    while True:
+        trial = optimizer.ask()
+        n = trial.params.get("steps", STEPS)
+        optimizer.tell(trial, look(np.array([trial.params[name] for name in names]), n))
+        spent += n / STEPS
+        yield spent, lambda: _point(optimizer.recommend().params, names)
+
+
+def _point(params: Mapping[str, Any], names: list[str]) -> np.ndarray:
+    return np.array([params[name] for name in names])
+
+
+def _hyperband(task: LookTask, seed: int) -> Run:
+    """Optuna's TPE with its Hyperband pruner, which goes on from step to step."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    pruner = optuna.pruners.HyperbandPruner(1, STEPS, 3)
+    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
+    study = optuna.create_study(sampler=sampler, pruner=pruner)
+    look, spent = _noise(task, seed), 0.0
+    names = [f"x{i}" for i in range(task.dimensions)]
+    space: dict[str, Any] = {n: optuna.distributions.FloatDistribution(0, 1) for n in names}
+
+    def best() -> np.ndarray | None:
+        states = (optuna.trial.TrialState.COMPLETE,)
+        ended = study.get_trials(deepcopy=False, states=states)
+        values = [math.inf if t.value is None else t.value for t in ended]
+        return _point(ended[int(np.argmin(values))].params, names) if ended else None
+
+    while True:
+        trial = study.ask(space)
+        x, before, pruned = _point(trial.params, names), 0, False
+        for n in LEVELS:
+            value = look(x, n)
+            spent += (n - before) / STEPS
+            before = n
+            trial.report(value, n)
+            pruned = n < STEPS and trial.should_prune()
+            if n == STEPS or pruned:
+                state = optuna.trial.TrialState.PRUNED if pruned else None
+                study.tell(trial, None if pruned else value, state=state)
+            yield spent, best
+            if pruned:
+                break
+
+
+METHODS: Mapping[str, Callable[[LookTask, int], Run]] = {
+    "full": lambda task, seed: _ours(task, seed, looks=False),
+    "optpair": lambda task, seed: _ours(task, seed, looks=True),
+    "mf-mes": lambda task, seed: _ours(task, seed, looks=True, acquisition="mf-mes"),
+    "mf-kg": lambda task, seed: _ours(task, seed, looks=True, acquisition="mf-kg"),
+    "tpe-hyperband": _hyperband,
+}
+
+
+def search(name: str, method: str, seed: int, parts: int = PARTS) -> Spent:
+    """One search, with what it recommends at each part of what there is to spend."""
+    task = LOOK_TASKS[name]
+    budget = PER_DIMENSION * task.dimensions
+    costs: list[float] = []
+    regrets: list[float] = []
+    for looks, (spent, best) in enumerate(METHODS[method](task, seed), 1):
+        while spent >= budget * (len(costs) + 1) / parts - 1e-9 and len(costs) < parts:
+            x = best()
+            worst = task.function(np.full(task.dimensions, 0.5), 1.0)
+            found = worst if x is None else task.function(x, 1.0)
+            costs.append(round(spent, 4))
+            regrets.append(found - task.best)
+        if len(costs) == parts:
+            return Spent(name, method, seed, costs, regrets, looks)
+    raise AssertionError("a search does not end by itself")
+
+
+def measure(
+    searches: int, out: Path, methods: list[str], tasks: list[str], *, first: int = 0
+) -> list[Spent]:
+    """Searches with seeds from `first` on; those that the file has are not done again."""
+    rows = read(out) if out.exists() else []
+    done = {(row.task, row.method, row.seed) for row in rows}
+    for seed in range(first, first + searches):
+        for name in tasks:
+            for method in methods:
+                if (name, method, seed) not in done:
+                    rows = [*(read(out) if out.exists() else []), search(name, method, seed)]
+                    files.write(out, "".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    return rows
+
+
+def read(path: Path) -> list[Spent]:
+    """The rows of a JSON lines file."""
+    return [Spent(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def logs(rows: list[Spent], task: str, method: str) -> np.ndarray:
+    """log10 regrets (searches, parts), in the order of the seeds."""
+    own = sorted((r for r in rows if (r.task, r.method) == (task, method)), key=lambda r: r.seed)
+    return np.log10(np.maximum([row.regret for row in own], FLOOR))
+
+
+def cost_to_reach(rows: list[Spent], task: str, method: str) -> float:
+    """The share of the full search's cost at which the mean log regret is what that one ends at.
+
+    Infinite where it is not reached; between two parts, on the line between them.
+    """
+    goal = float(np.mean(logs(rows, task, "full")[:, -1]))
+    mean = np.mean(logs(rows, task, method), axis=0)
+    reached = np.flatnonzero(mean <= goal)
+    if len(reached) == 0:
+        return math.inf
+    i = int(reached[0])
+    if i == 0:
+        return 1 / len(mean)
+    way = (mean[i - 1] - goal) / (mean[i - 1] - mean[i])
+    return float((i + way) / len(mean))
+
+
+def table(rows: list[Spent]) -> str:
+    """One line per task: the cost to reach what the full search ends at, as a share of its own."""
+    methods = [m for m in METHODS if any(row.method == m for row in rows)]
+    lines = [f"{'':12}{'searches':>10}{'full ends at':>18}" + "".join(f"{m:>16}" for m in methods)]
+    for task in LOOK_TASKS:
+        ends = logs(rows, task, "full")
+        if len(ends) == 0:
+            continue
+        error = np.std(ends[:, -1], ddof=1) / math.sqrt(len(ends)) if len(ends) > 1 else math.nan
+        shown = f"{np.mean(ends[:, -1]):.2f} ± {error:.2f}"
+        cells = "".join(f"{_cell(rows, task, m):>16}" for m in methods)
+        lines.append(f"{task:12}{len(ends):>10}{shown:>18}{cells}")
+    return "\n".join(lines)
+
+
+def _cell(rows: list[Spent], task: str, method: str) -> str:
+    if not any((row.task, row.method) == (task, method) for row in rows):
+        return ""
+    share = cost_to_reach(rows, task, method)
+    return "not reached" if math.isinf(share) else f"{share:.2f}"
