@@ -33,6 +33,8 @@ def _point(found: Recommendation, file: StudyFile) -> dict[str, Any]:
         "std": found.std,
         "interval": list(found.interval),
     }
+    if found.borrowed:
+        answer["borrowed"] = dict(found.borrowed)
     if not file.named:
         observed = {"trial": found.observed.id, "value": found.observed.value}
         return answer | {"best_observed": observed | {"params": dict(found.observed.params)}}

@@ -93,6 +93,8 @@ class StudyFile:
     space: StudySpace
     stop: Stop | None = None
     budget: Budget | None = None
+    earlier: tuple[str, ...] = ()
+    """Files of earlier studies, beside this one or elsewhere."""
 
     @property
     def folder(self) -> Path:
@@ -168,6 +170,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         space=space,
         stop=None if stop is None else _stop(stop),
         budget=budget,
+        earlier=tuple(study.take("earlier", "files, like ['may.toml', 'a.csv']", is_texts, ())),
     )
     study.end()
     if space.fidelities and len(outcomes) > 1:

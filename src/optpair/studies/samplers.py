@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optpair.studies.config import StudyError, StudyFile
+from optpair.studies.config import StudyError, StudyFile, load
 
 if TYPE_CHECKING:
+    from optpair.earlier import Earlier
     from optpair.integrations.optuna import JESSampler
 
 
@@ -29,8 +30,23 @@ def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
             noise=file.noise,
             acquisition=acquisition or file.sampler,
             settings=Settings(**file.settings),
+            earlier=[_earlier(file, name) for name in file.earlier],
         )
         sampler.check_outcomes(file.outcomes)
         return sampler
     except (TypeError, ValueError) as error:
         raise StudyError(f"{file.path.name}: {error}") from error
+
+
+def _earlier(file: StudyFile, name: str) -> Earlier:
+    """An earlier study: a study file, what `Optimizer.save` wrote, or a CSV file."""
+    from optpair.earlier import Earlier
+    from optpair.studies.storage import open_study
+
+    path = file.folder / name
+    if not path.is_file():
+        raise ValueError(f"[study] earlier has {name!r}, and there is no such file: {path}")
+    if path.resolve() == file.path.resolve():
+        raise ValueError(f"[study] earlier has {name!r}, which is this study itself: leave it out")
+    source = open_study(load(path), make=False) if path.suffix == ".toml" else path
+    return Earlier(source, name=path.stem)
