@@ -212,6 +212,17 @@ def test_run_to_a_front(tmp_path: Path) -> None:
     assert found["recommendation"]["hypervolume"] > 0
     text = run("recommend", path)[1]
     assert "gain (maximize)" in text
+    best_gain = shown("recommend", path, "--prefer", "gain=1")
+    means = [point["outcomes"]["gain"]["mean"] for point in best_gain["front"]]
+    assert best_gain["chosen"]["outcomes"]["gain"]["mean"] == max(means)
+    cheap = shown("recommend", path, "--near", "cost=-9")
+    means = [point["outcomes"]["cost"]["mean"] for point in cheap["front"]]
+    assert cheap["chosen"]["outcomes"]["cost"]["mean"] == min(means)
+    assert run("recommend", path, "--near", "cost=0")[1].startswith("recommended    x = ")
+    code, _, said = run("recommend", path, "--prefer", "gian=1")
+    assert code == 1
+    assert "not 'gian'; did you mean 'gain'?" in said
+    assert run("recommend", path, "--prefer", "1")[0] == 2
     table = list(csv.DictReader(io.StringIO(run("export", path)[1])))
     assert [float(row["gain"]) for row in table] == [row["outcomes"]["gain"] for row in rows]
     page = shown("report", path)
@@ -226,6 +237,9 @@ def test_run_under_a_constraint(tmp_path: Path) -> None:
     assert 0 <= best_point["chance"] <= 1
     assert best_point["outcomes"]["gain"]["mean"] == best_point["mean"]
     assert set(best_point["best_observed"]["outcomes"]) <= {"gain", "load", "cost"}
+    code, text, said = run("recommend", path, "--prefer", "gain=1")
+    assert code == 1
+    assert "there is only one" in said
     text = run("recommend", path)[1]
     assert "(must be at most 0.5)" in text
     assert "feasible       " in text

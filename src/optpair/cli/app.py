@@ -309,16 +309,34 @@ def _whole(name: str, rest: list[str]) -> int:
 
 
 @app.command(cls=PlainCommand)
-def recommend(file: File, json: Json = False) -> None:
+def recommend(
+    file: File,
+    prefer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=WEIGHT", help="Of a front, the point for whom objectives matter so much."
+        ),
+    ] = None,
+    near: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="Of a front, the point whose outcomes come closest to this."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet.
 
     Under constraints it has the probability of meeting them; of several objectives, the best
-    compromises are shown.
+    compromises are shown, or one of them.
     """
+    if prefer and near:
+        _fail("give one of --prefer and --near", USAGE)
+    weights, values = told.named("--prefer", prefer or []), told.named("--near", near or [])
     with _study(file) as study:
         from optpair.studies import commands
 
-        found = commands.recommend(study)
+        found = commands.recommend(study, prefer=weights, near=values)
         text = found.pop("text")
         _show(found, json, text)
 

@@ -25,6 +25,14 @@ def numbers(what: str, words: Sequence[str]) -> dict[str, float]:
     return found
 
 
+def named(what: str, words: Sequence[str]) -> dict[str, float]:
+    """Numbers that need names."""
+    found = numbers(what, words)
+    if "" in found:
+        fail(f"{what} must be like NAME=NUMBER, not {found['']:g}", USAGE)
+    return found
+
+
 def _pairs(what: str, word: str) -> dict[str, float]:
     if word.lstrip().startswith("{"):
         try:

@@ -11,7 +11,7 @@ from optpair.trials.trial import Trial
 
 if TYPE_CHECKING:
     from optpair.found import Doubted, Predicted, Recommendation
-    from optpair.front import Front
+    from optpair.front import Front, FrontPoint
 
 
 def as_json(found: Recommendation | Front, file: StudyFile) -> dict[str, Any]:
@@ -47,18 +47,24 @@ def _point(found: Recommendation, file: StudyFile) -> dict[str, Any]:
 
 def _front(found: Front) -> dict[str, Any]:
     return {
-        "front": [
-            {
-                "params": dict(point.params),
-                "outcomes": _predicted(point.outcomes),
-                "chance": point.chance,
-            }
-            for point in found.points
-        ],
+        "front": [_compromise(point) for point in found.points],
         "hypervolume": found.hypervolume,
         "hypervolume_interval": list(found.hypervolume_interval),
         "reference": dict(found.reference),
         "best_observed": [_observed(trial) for trial in found.observed],
+    }
+
+
+def chosen(point: FrontPoint) -> dict[str, Any]:
+    """One point of a front, in place of its words for people."""
+    return {"chosen": _compromise(point), "text": str(point)}
+
+
+def _compromise(point: FrontPoint) -> dict[str, Any]:
+    return {
+        "params": dict(point.params),
+        "outcomes": _predicted(point.outcomes),
+        "chance": point.chance,
     }
 
 

@@ -17,7 +17,7 @@ from optpair.integrations.optuna.attributes import BY_HAND, OUTPUT
 from optpair.integrations.optuna.attributes import revise as write_revision
 from optpair.problem.problem import VALUE
 from optpair.studies import control, lifecycle, processes
-from optpair.studies.answers import as_json
+from optpair.studies.answers import as_json, chosen
 from optpair.studies.config import ENDLESS, StudyError, StudyFile
 from optpair.studies.control import Order
 from optpair.studies.endings import Ending, Endings
@@ -315,8 +315,19 @@ def _not_out(trial: FrozenTrial) -> StudyError:
     return StudyError(f"trial {trial.number} is not out: it is {lifecycle.state(trial)}")
 
 
-def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
-    """The best predicted point or front, with intervals, and what was best observed beside it."""
+def recommend(
+    file: StudyFile,
+    study: Study | None = None,
+    *,
+    prefer: Mapping[str, float] | None = None,
+    near: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """The best predicted point or front, with intervals, and what was best observed beside it.
+
+    `prefer` and `near` choose one point of a front: see `Front.best_for` and `Front.nearest`.
+    """
+    if (prefer or near) and len(file.objectives) == 1:
+        raise StudyError("--prefer and --near choose among several objectives; there is only one")
     study = study or open_study(file, make=False)
     told = [values_of(trial, file) for trial in _trials(study)]
     for name in file.objectives:
@@ -324,7 +335,14 @@ def recommend(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
             missing = f" of {name}" if file.named else ""
             raise NothingYetError(f"no trial of study {file.name!r} has a value{missing} yet")
     sampler = _answering(file, study)
-    return as_json(retry(lambda: sampler.recommend(study), *_storages_own()), file)
+    found = retry(lambda: sampler.recommend(study), *_storages_own())
+    answer = as_json(found, file)
+    if prefer or near:
+        try:
+            answer |= chosen(found.best_for(prefer) if prefer else found.nearest(near))
+        except (TypeError, ValueError) as error:
+            raise StudyError(str(error)) from error
+    return answer
 
 
 def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
