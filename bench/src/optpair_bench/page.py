@@ -12,7 +12,7 @@ import numpy as np
 
 from optpair.shapes import Float
 from optpair_bench import prose, tasks
-from optpair_bench.analysis import claims, overall, statistics
+from optpair_bench.analysis import arena, claims, overall, statistics
 from optpair_bench.figures import measures
 from optpair_bench.methods import OURS
 from optpair_bench.running import experiments
@@ -84,6 +84,9 @@ def write(out: Path, results: Path) -> list[Path]:
     parts = [prose.HEAD, _contents(every, rest), prose.RULES, _together(every, figures)]
     pages = {out: "\n".join(filter(None, parts))}
     own = {name: _section(EXPERIMENTS[name], rows, figures) for name, rows in every.items()} | rest
+    answers = rows_of(EXPERIMENTS["answers"], results)
+    if answers:
+        own["answers"] = prose.ANSWERS + arena.markdown(answers, OURS).partition("\n\n")[2]
     for name, text in own.items():
         pages[out.parent / FOLDER / f"{name}.md"] = f"{text}\n{BACK.format(out.name)}"
     for path, text in pages.items():

@@ -156,3 +156,14 @@ How much of the truncation's gain moment matching sees. In the paper: App. “Ap
 optpair bench figures approximation
 ```
 """
+ANSWERS = """\
+# `answers`
+
+Functions that others wrote, within users' budgets: [what is measured, and how](../answers.md). Not in the paper.
+
+```sh
+optpair bench run answers
+optpair bench arena bench/results/answers.jsonl
+```
+
+"""

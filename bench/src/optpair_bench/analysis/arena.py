@@ -114,8 +114,8 @@ def markdown(rows: Sequence[Row], ours: str, budgets: Sequence[int] = READ_AT) -
         known = [e.name for e in ANSWERS]
         if experiment not in known:
             raise ValueError(f"the rows must be of {', '.join(known)}, not of {experiment}")
-        own = [row for row in rows if row["experiment"] == experiment]
-        tables += [f"## `{experiment}`", "", *_table(cells(own, budgets), ours), ""]
+        found = cells([row for row in rows if row["experiment"] == experiment], budgets)
+        tables += [f"## `{experiment}`", "", *_table(found, ours), "", *_together(found, ours)]
     if not tables:
         raise ValueError("there are no rows: optpair bench run answers")
     return "\n".join([*tables, _notes(ours)]) + "\n"
@@ -133,6 +133,23 @@ def _table(found: dict[Place, Arena], ours: str) -> list[str]:
         if ours in cell.values:
             lines.append(f"| {' | '.join(_line(place, cell, ours, others))} |")
     return lines
+
+
+def _together(found: dict[Place, Arena], ours: str) -> list[str]:
+    """One line for each budget: the mean difference to the best peers, and in how many cells."""
+    lines = []
+    for budget in sorted({place.budget for place in found}):
+        here = [cell for place, cell in found.items() if place.budget == budget]
+        best = [cell.best_peer(ours) for cell in here if ours in cell.values]
+        means = [peer[1].mean for peer in best if peer]
+        if means:
+            mean = statistics.show(*statistics.mean_and_error(means), "+")
+            level = sum(mean <= 0 for mean in means)
+            lines.append(
+                f"- {budget}·D: {mean} to the best peer of each cell, averaged over cells; at or "
+                f"below it in {level} of {len(means)}."
+            )
+    return [*lines, ""] if lines else []
 
 
 def _line(place: Place, cell: Arena, ours: str, others: Sequence[str]) -> list[str]:
