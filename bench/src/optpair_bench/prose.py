@@ -159,7 +159,8 @@ optpair bench figures approximation
 ANSWERS = """\
 # `answers`
 
-Functions that others wrote, within users' budgets: [what is measured, and how](../answers.md). Not in the paper.
+Functions that others wrote, within users' budgets: [what is measured, and how](../answers.md).
+Not in the paper.
 
 ```sh
 optpair bench run answers
