@@ -146,4 +146,4 @@ def test_a_context(tmp_path: Path) -> None:
 def test_an_earlier_study(tmp_path: Path) -> None:
     said = run("last_month.py", tmp_path, "--trials", "4")
     assert re.search(r"alone\n +recommended", said)
-    assert re.search(r"borrowed from  May \(\d+ % alike\)", said)
+    assert re.search(r"borrowed from  May \(explains \d+ %\)", said)

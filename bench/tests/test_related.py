@@ -37,10 +37,10 @@ def test_sites_differ_and_nothing_beats_the_best(name: str) -> None:
     assert left.optimum.f == right.optimum.f
     best = spaces.make(f"box-{name}").landscape.optima[0]
     x = dict(zip((n for n in left.space if n != "site"), best, strict=True))
-    moved = {n: v - related.APART for n, v in x.items()}
+    moved = {**x, list(x)[-1]: list(x.values())[-1] - related.APART}
     assert left.lost([{**x, "site": "left"}]) < 1e-5
     assert right.lost([{**moved, "site": "right"}]) < 1e-5
-    assert right.lost([{**x, "site": "right"}]) > 0.05
+    assert right.lost([{**x, "site": "right"}]) > 0.01
     rng = np.random.default_rng(0)
     for _ in range(300):
         point = {n: float(rng.uniform()) for n in x}

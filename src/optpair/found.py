@@ -77,16 +77,16 @@ def by_name(estimates: Sequence[Estimate], problem: Problem) -> dict[str, Predic
     return {name: Predicted.of(estimate, outcome.sign) for (name, outcome), estimate in pairs}
 
 
-def alike(answers: Answers, problem: Problem) -> dict[str, float]:
-    """How alike each earlier study is, by its name: of the only objective."""
+def borrowed(answers: Answers, problem: Problem) -> dict[str, float]:
+    """How much each earlier study explains, by its name: of the only objective."""
     (name,) = problem.objectives
-    return {study: own.alike for study, own in answers.borrowed().get(name, {}).items()}
+    return {study: own.explains for study, own in answers.borrowed().get(name, {}).items()}
 
 
-def _studies(borrowed: Mapping[str, float]) -> str:
-    """The studies that are most alike, in a line."""
-    order = sorted(borrowed, key=lambda name: -borrowed[name])
-    said = [f"{name} ({100 * borrowed[name]:.0f} % alike)" for name in order[:MOST_STUDIES]]
+def _studies(lent: Mapping[str, float]) -> str:
+    """The studies that explain most, in a line."""
+    order = sorted(lent, key=lambda name: -lent[name])
+    said = [f"{name} (explains {100 * lent[name]:.0f} %)" for name in order[:MOST_STUDIES]]
     more = len(order) - len(said)
     return ", ".join(said) + (f", and {more} more" if more else "")
 
@@ -121,7 +121,7 @@ class Recommendation:
     chance: float | None = None
     limits: Mapping[str, Constraint] = field(default_factory=dict, repr=False)
     borrowed: Mapping[str, float] = field(default_factory=dict)
-    """How alike each earlier study is to this one, from 0 to 1, by name."""
+    """How much of the variance each earlier study explains, from 0 to 1, by name."""
 
     @classmethod
     def of(
@@ -151,7 +151,7 @@ class Recommendation:
             outcomes=by_name(answer.outcomes, problem),
             chance=answer.chance,
             limits=problem.constraints,
-            borrowed=alike(answers, problem),
+            borrowed=borrowed(answers, problem),
         )
 
     def __str__(self) -> str:

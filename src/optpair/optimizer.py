@@ -440,8 +440,10 @@ class Optimizer(Tables):
     def borrowed(self) -> dict[str, dict[str, Lending]]:
         """How much each earlier study has to say, by outcome and by the study's name.
 
-        Of each, `alike` is the share of its variance that it has in common with the present
-        function, from 0 to 1; `used` is how many of its rows the model knows, of `rows` in all.
+        Of each, `explains` is the share of the variance of the present function, at the points of
+        the trials, that its rows explain alone; `alike` is the share of its own variance that it
+        has in common with the present function. `used` is how many of its rows the model knows, of
+        `rows` in all.
         """
         return self._answers({}).borrowed()
 

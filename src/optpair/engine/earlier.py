@@ -122,6 +122,9 @@ class Borrowed:
 class Lending(NamedTuple):
     """What an earlier study lends to a model."""
 
+    explains: float
+    """The share of the variance of the present function, at the points of the trials, that the
+    study's rows explain alone, averaged over the hyperparameters: what is borrowed."""
     alike: float
     """The share of the variance of its function that is the present one's, r², averaged over the
     hyperparameters."""
@@ -133,13 +136,23 @@ class Lending(NamedTuple):
 
 def lending(lent: Borrowed, posterior: Posterior) -> dict[str, Lending]:
     """What each study lends, by name."""
-    assert posterior.links is not None
-    r2 = np.mean(posterior.links.loading**2, 0)  # (R3)
-    ends = np.cumsum([len(source.y) for source in lent.sources]).tolist()
-    return {
-        source.name: Lending(float(r2[end - 1]), len(source.y), source.count)
-        for source, end in zip(lent.sources, ends, strict=True)
-    }
+    links, covariance = posterior.links, posterior.covariance
+    assert links is not None
+    found, begin = {}, 0
+    for source in lent.sources:
+        rows = slice(begin, begin + len(source.y))
+        r, begin = links.loading[:, rows], rows.stop
+        K = r[:, :, None] * r[:, None] * covariance.between(source.X, source.X).K  # (R3)
+        cross = r[:, None] * covariance.between(posterior.told, source.X).K
+        solved = np.linalg.solve(K + links.apart[:, rows, rows], cross.mT)
+        share = np.sum(cross * solved.mT, -1) / covariance.diagonal(posterior.told)
+        found[source.name] = Lending(
+            float(np.clip(np.mean(share), 0.0, 1.0)),
+            float(np.mean(r**2)),
+            len(source.y),
+            source.count,
+        )
+    return found
 
 
 def borrowed(lent: Sequence[Lent], column: int, process: Process, *, warp: bool) -> Borrowed | None:

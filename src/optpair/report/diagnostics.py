@@ -65,19 +65,20 @@ def borrowed(lent: Mapping[str, Mapping[str, Lending]]) -> Markup:
         el(
             "tr",
             el("td", f"{study} ({outcome})" if several else study),
+            el("td", percent(own.explains)),
             el("td", percent(own.alike)),
             el("td", str(own.used) if own.used == own.rows else f"{own.used} of {own.rows}"),
         )
         for outcome, studies in lent.items()
-        for study, own in sorted(studies.items(), key=lambda item: -item[1].alike)
+        for study, own in sorted(studies.items(), key=lambda item: -item[1].explains)
     ]
     if not rows:
         return Markup()
     return section(
         "Borrowed from earlier studies",
-        "How much of each study's variance it has in common with this one, by what its trials say "
-        "of those here. One with nothing in common has no say.",
-        table(["study", "alike", "trials used"], rows),
+        "How much of the variance, where trials were, the trials of each study explain alone; and "
+        "how much of its own variance it has in common with this one, as far as that is known.",
+        table(["study", "explains", "alike", "trials used"], rows),
         class_="borrowed",
     )
 

@@ -7,8 +7,8 @@
 | `sites-hartmann3-left`, …   | a box, and a site that is given | the same at the other site      |
 
 The noise of tables is normal, with the variance between their seeds. At one site the function is
-shifted by 0.1 in every input, and its values are scaled; a task is about the answer for one of the
-two, while trials are at both in turn.
+shifted by 0.1 in its last input, and its values are scaled; a task is about the answer for one of
+the two, while trials are at both in turn.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ def site_space(name: str) -> Space:
 
 
 def at_sites(name: str) -> Callable[[Params], float]:
-    """A function that is shifted at the right site, where it is also 1.5 times as steep."""
+    """A function that is shifted at the right site, where it is also 1.5 times as steep.
+
+    What is shifted beyond the box is mirrored at its end.
+    """
     formula = SYNTHETIC[name]
 
     def function(params: Params) -> float:
@@ -68,8 +71,8 @@ def at_sites(name: str) -> Callable[[Params], float]:
         if params["site"] == SITES[0]:
             return float(formula(x[None])[0])
         best = formula.optimum().f
-        moved = np.where(x < 1 - APART, x + APART, 1 - np.abs(1 - APART - x))
-        return float(best + 1.5 * (formula(moved[None])[0] - best))
+        x[-1] = x[-1] + APART if x[-1] < 1 - APART else 2 - APART - x[-1]
+        return float(best + 1.5 * (formula(x[None])[0] - best))
 
     return function
 
