@@ -12,7 +12,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +34,32 @@ from optpair.integrations.optuna.attributes import (
     FAILED,
     FORGOTTEN,
     NOISE_VAR,
-    OUTPUT,
-    WORKER,
     enqueued,
     is_enqueued,
     publish,
-    published,
     read_trials,
     set_system_attribute,
-    state,
 )
 from optpair.integrations.optuna.conditions import Learnt, alike, learn
 from optpair.integrations.optuna.model import StudyModel
-from optpair.integrations.optuna.outcomes import MET, StudyOutcomes, constraint_keys, noise_vars
+from optpair.integrations.optuna.options import (
+    check_function,
+    check_guesses,
+    check_limits,
+    check_names,
+)
+from optpair.integrations.optuna.outcomes import MET, StudyOutcomes, constraint_keys
 from optpair.integrations.optuna.private import (
     bracket_of,
     broken_off,
     identity,
     set_constraints,
 )
+from optpair.integrations.optuna.rows import is_known, joint_row, row_of
 from optpair.integrations.optuna.space import Domain, SearchSpace, to_parameter
 from optpair.integrations.optuna.steps import Steps
-from optpair.problem.defaults import ACQUISITION, LARGEST
-from optpair.problem.limits import Limits, Where
+from optpair.problem.defaults import ACQUISITION
+from optpair.problem.limits import Where
 from optpair.problem.outcomes import Objective, Outcome
 from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Float, Parameter, Space
@@ -71,6 +73,16 @@ _LOST = ("lost",)
 """The key of a warning that is given once."""
 
 _log = optuna.logging.get_logger("optuna.optpair")
+
+
+class NothingSharedError(ValueError):
+    """A study without a parameter that can be modelled."""
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(
+            f"study {study.study_name!r} has no parameter that all completed trials share: there "
+            "is nothing to recommend"
+        )
 
 
 class JESSampler(BaseSampler):
@@ -150,11 +162,11 @@ class JESSampler(BaseSampler):
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else check_seed(seed)
         self._given = None if search_space is None else SearchSpace.of(search_space)
-        self._ordinals = _names(ordinals)
-        self._limits = _limits(where, self._given)
-        self._guesses = _guesses(guess, sure, self._given_space)
+        self._ordinals = check_names(ordinals)
+        self._limits = check_limits(where, self._given)
+        self._guesses = check_guesses(guess, sure, self._given_space)
         self._independent = independent_sampler
-        self._constraints_func = _function(constraints_func)
+        self._constraints_func = check_function(constraints_func)
         self._noise = Objective(noise=noise).noise
         self._options: dict[str, Any] = {
             "acquisition": acquisition,
@@ -390,9 +402,9 @@ class JESSampler(BaseSampler):
             trials = read_trials(study, revised=None if own is None else own.revised)
             heading = study.study_name if name is None else name
             if several and own is not None and model is not None:
-                joint = tuple(_joint_row(t, own) for t in trials if own.has_read(t))
+                joint = tuple(joint_row(t, own) for t in trials if own.has_read(t))
                 return JointSubject(heading, own.problem, joint, model)
-            rows = tuple(_reported(t, own, outcomes) for t in trials if _known(t, own))
+            rows = tuple(row_of(t, own, outcomes) for t in trials if is_known(t, own))
             (objective,) = outcomes.objectives.values()
             return Subject(heading, objective, rows, model, self._left_out(study))
 
@@ -572,116 +584,3 @@ class JESSampler(BaseSampler):
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
-
-
-def _limits(where: Where, given: SearchSpace | None) -> Limits:
-    """Those of the space, or those that were given beside it."""
-    limits = Limits.parse(where)
-    if given is None or not given.limits:
-        return limits
-    if limits:
-        raise ValueError("where is given twice: search_space has limits of its own; leave one out")
-    return given.limits
-
-
-def _names(given: object) -> frozenset[str]:
-    """The names of parameters; one alone would be taken for its letters."""
-    if isinstance(given, str) or not isinstance(given, Collection):
-        raise TypeError(f"ordinals must be a list of names, like ['batch'], not {given!r}")
-    return frozenset(given)
-
-
-def _guesses(
-    guess: object, sure: object, known: Mapping[str, BaseDistribution] | None
-) -> dict[str, tuple[Any, float | None]]:
-    """A value, and how sure it is, of each parameter of which something is believed."""
-    for label, given in (("guess", guess), ("sure", sure)):
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"{label} must be a dict by the names of parameters, not {given!r:.80}")
-    values, chances = dict(guess or {}), dict(sure or {})  # type: ignore[call-overload]
-    for name in chances:
-        if name not in values:
-            raise ValueError(f"sure has {name!r}, of which there is no guess")
-    for name in values:
-        if known is not None and name not in known:
-            raise ValueError(
-                f"guess has {name!r}, which search_space has not: it has {', '.join(known)}"
-            )
-    return {name: (value, chances.get(name)) for name, value in values.items()}
-
-
-def _function(given: object) -> Callable[[FrozenTrial], Sequence[float]] | None:
-    if given is not None and not callable(given):
-        raise TypeError(
-            "constraints_func must be a function of a trial that returns a list of numbers, not "
-            f"{given!r:.80}"
-        )
-    return given
-
-
-class NothingSharedError(ValueError):
-    """A study without a parameter that can be modelled."""
-
-    def __init__(self, study: Study) -> None:
-        super().__init__(
-            f"study {study.study_name!r} has no parameter that all completed trials share: there "
-            "is nothing to recommend"
-        )
-
-
-def _known(trial: FrozenTrial, model: StudyModel | None) -> bool:
-    return model is None or model.has_read(trial)
-
-
-def _reported(trial: FrozenTrial, model: StudyModel | None, outcomes: StudyOutcomes) -> report.Row:
-    """A trial as a page shows it."""
-    params, told = _shown_params(trial, model), state(trial) == "told"
-    (name,) = outcomes.objectives
-    value = outcomes.values(trial).get(name) if told else None
-    finite = value is None or abs(value) <= LARGEST
-    became = "pruned" if trial.state == TrialState.PRUNED else state(trial)
-    return report.Row(
-        trial.number,
-        became if finite else "failed",  # as the model takes it
-        params,
-        value,
-        noise_vars(trial, (name,), (name,)).get(name),
-        str(trial.user_attrs.get(OUTPUT) or ""),
-        None if model is None else model.domain.encode(params),
-        began=_seconds(trial.datetime_start),
-        ended=_seconds(trial.datetime_complete),
-        worker=str(trial.user_attrs.get(WORKER, "")),
-        steps={float(step): value for step, value in trial.intermediate_values.items()},
-    )
-
-
-def _seconds(when: datetime | None) -> float | None:
-    """A time of Optuna's, in seconds since 1970."""
-    return None if when is None else when.timestamp()
-
-
-def _joint_row(trial: FrozenTrial, model: StudyModel) -> report.Row:
-    """A trial with several outcomes as a page shows it: told only where the model has it."""
-    params, became = _shown_params(trial, model), state(trial)
-    known = model.trials.get(trial.number)
-    taken = "left out" if known is None else known.state
-    found = {} if known is None else known.outcomes
-    return report.Row(
-        trial.number,
-        taken if became == "told" else became,
-        params,
-        message=str(trial.user_attrs.get(OUTPUT) or ""),
-        x=model.domain.encode(params),
-        outcomes={name: own.value for name, own in found.items()},
-        began=_seconds(trial.datetime_start),
-        ended=_seconds(trial.datetime_complete),
-        worker=str(trial.user_attrs.get(WORKER, "")),
-    )
-
-
-def _shown_params(trial: FrozenTrial, model: StudyModel | None) -> dict[str, Any]:
-    """What was not asked for, or not yet, is where it was suggested."""
-    params: dict[str, Any] = dict(trial.params)
-    if model is not None:
-        params |= published(trial, model.domain.distributions) or {}
-    return params

@@ -1,0 +1,73 @@
+"""Trials of a study as the rows of a page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from optpair import report
+from optpair.integrations.optuna.attributes import OUTPUT, WORKER, published, state
+from optpair.integrations.optuna.model import StudyModel
+from optpair.integrations.optuna.outcomes import StudyOutcomes, noise_vars
+from optpair.problem.defaults import LARGEST
+
+
+def is_known(trial: FrozenTrial, model: StudyModel | None) -> bool:
+    """Whether a page shows a trial: one that ended since the model has read is for the next."""
+    return model is None or model.has_read(trial)
+
+
+def row_of(trial: FrozenTrial, model: StudyModel | None, outcomes: StudyOutcomes) -> report.Row:
+    """A trial as a page shows it."""
+    params, told = _shown_params(trial, model), state(trial) == "told"
+    (name,) = outcomes.objectives
+    value = outcomes.values(trial).get(name) if told else None
+    finite = value is None or abs(value) <= LARGEST
+    became = "pruned" if trial.state == TrialState.PRUNED else state(trial)
+    return report.Row(
+        trial.number,
+        became if finite else "failed",  # as the model takes it
+        params,
+        value,
+        noise_vars(trial, (name,), (name,)).get(name),
+        str(trial.user_attrs.get(OUTPUT) or ""),
+        None if model is None else model.domain.encode(params),
+        began=_seconds(trial.datetime_start),
+        ended=_seconds(trial.datetime_complete),
+        worker=str(trial.user_attrs.get(WORKER, "")),
+        steps={float(step): value for step, value in trial.intermediate_values.items()},
+    )
+
+
+def _seconds(when: datetime | None) -> float | None:
+    """A time of Optuna's, in seconds since 1970."""
+    return None if when is None else when.timestamp()
+
+
+def joint_row(trial: FrozenTrial, model: StudyModel) -> report.Row:
+    """A trial with several outcomes as a page shows it: told only where the model has it."""
+    params, became = _shown_params(trial, model), state(trial)
+    known = model.trials.get(trial.number)
+    taken = "left out" if known is None else known.state
+    found = {} if known is None else known.outcomes
+    return report.Row(
+        trial.number,
+        taken if became == "told" else became,
+        params,
+        message=str(trial.user_attrs.get(OUTPUT) or ""),
+        x=model.domain.encode(params),
+        outcomes={name: own.value for name, own in found.items()},
+        began=_seconds(trial.datetime_start),
+        ended=_seconds(trial.datetime_complete),
+        worker=str(trial.user_attrs.get(WORKER, "")),
+    )
+
+
+def _shown_params(trial: FrozenTrial, model: StudyModel | None) -> dict[str, Any]:
+    """What was not asked for, or not yet, is where it was suggested."""
+    params: dict[str, Any] = dict(trial.params)
+    if model is not None:
+        params |= published(trial, model.domain.distributions) or {}
+    return params
