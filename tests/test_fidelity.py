@@ -229,6 +229,19 @@ def test_one_trial_is_told_many_times():
     assert [m.outcomes["value"].value for m in opt.trials[0].seen] == [1.0, 0.4, 0.2]
 
 
+def test_of_many_looks_some_are_rows():
+    """Thirds of thirds of the target, and the last."""
+    opt = Optimizer(SPACE, seed=0)
+    trial = opt.ask()
+    for epochs in range(1, 51):
+        opt.tell(trial, 1.0 / epochs, at={"epochs": epochs}, cost=2.0)
+    data = opt._history.data()
+    rows = [round(1 / -y) for y in data.Y[:, 0]]
+    assert rows == [1, 3, 9, 27, 50]
+    np.testing.assert_allclose(data.cost, [2.0 * n for n in rows])
+    assert len(opt.trials[0].seen) == 50
+
+
 def test_a_trial_ends_where_it_was_asked_to():
     opt = Optimizer(SPACE, seed=0)
     trial = next(t for t in iter(opt.ask, None) if t.params["epochs"] > 3)

@@ -61,4 +61,16 @@ def test_the_cost_to_reach_the_end_of_the_full_search() -> None:
     shown = fidelity.table(rows)
     assert "0.50" in shown
     assert "not reached" in shown
+    line = next(line for line in fidelity.markdown(rows) if line.startswith("| currin"))
+    assert (
+        line == "| currin | 2 | 0.00 / −1.00 / −2.00 | −1.00 / −2.00 / −4.00 | 0.00 / 0.00 / 0.00 |"
+    )
     assert set(METHODS) >= {"full", "optpair", "tpe-hyperband"}
+
+
+def test_the_page_quotes_the_rows() -> None:
+    root = Path(__file__).parents[2]
+    rows = fidelity.read(root / "bench" / "results" / "fidelity.jsonl")
+    page = (root / "docs" / "cheaper-looks.md").read_text(encoding="utf-8")
+    for line in fidelity.markdown(rows):
+        assert line in page

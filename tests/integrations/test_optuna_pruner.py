@@ -128,6 +128,24 @@ def test_a_study_without_reports_is_as_it_was() -> None:
     assert studies[0] == studies[1]
 
 
+def test_where_steps_are_not_modelled_a_pruned_trial_teaches_nothing() -> None:
+    sampler = JESSampler(seed=0, search_space=SPACE)
+    study = optuna.create_study(sampler=sampler)
+    for x in (0.1, 0.5, 0.9):
+        trial = study.ask(SPACE)
+        for epoch in range(4):
+            trial.report(curve(x, epoch), epoch)
+        trial.set_constraint("limit", -1.0)
+        if x == 0.5:
+            study.tell(trial, state=TrialState.PRUNED)
+        else:
+            study.tell(trial, curve(x, 3))
+    model = sampler._read(study, SPACE)
+    assert model.domain.steps is None
+    assert [trial.id for trial in model.told()] == [0, 2]
+    assert sampler.recommend(study).chance is not None
+
+
 def test_several_objectives_are_not_pruned() -> None:
     sampler = JESSampler(seed=0, search_space=SPACE)
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)

@@ -451,13 +451,14 @@ def coverage(
 def fidelity(
     searches: Annotated[int, typer.Option(min=1, help="Of each task: seeds from 0 on.")] = 6,
     methods: Annotated[
-        str, typer.Option(help="Some of full, optpair, mf-mes, mf-kg, tpe-hyperband.")
+        str, typer.Option(help="full, optpair, mf-mes, mf-kg, tpe-hyperband, botorch-mf-mes.")
     ] = "full,optpair,tpe-hyperband",
     tasks: Annotated[str, typer.Option(help="By default all.")] = "",
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     out: Annotated[
         Path, typer.Option(help="JSON lines; searches that are there are not done again.")
     ] = Path("bench/results/fidelity.jsonl"),
+    picture: Annotated[Path | None, typer.Option(help="Draw it here, as PNG.")] = None,
 ) -> None:
     """What cheaper looks save: the cost to reach what a search of whole looks ends at."""
     from optpair_bench.analysis.fidelity import METHODS, measure, table
@@ -469,7 +470,14 @@ def fidelity(
             if name not in known:
                 fail(f"{name!r} is none of {', '.join(known)}")
     try:
-        typer.echo(table(measure(searches, out, chosen, named, first=first)))
+        rows = measure(searches, out, chosen, named, first=first)
+        typer.echo(table(rows))
+        if picture is not None:
+            from optpair_bench.figures.fidelity import draw
+
+            draw(rows, picture)
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is missing: pip install './bench[figures]', or './bench[peers]'")
     except OSError as error:
         fail(str(error))
 

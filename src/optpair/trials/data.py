@@ -5,6 +5,7 @@ Right of here everything is to be maximised, on the unit cube, in raw units.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,7 +15,9 @@ import numpy as np
 
 from optpair.problem.problem import Problem
 from optpair.shapes import Bool, Float, Int
-from optpair.trials.trial import Trial
+from optpair.trials.trial import Look, Trial
+
+MOST_LOOKS, APART = 6, 3.0  # at a trial, of which all are rows; of more, some that are so far apart
 
 
 class Measured(NamedTuple):
@@ -74,7 +77,8 @@ class Data:
             return np.array(rows, dtype=np.float64).reshape(len(rows), D)
 
         told = [trial for trial in every if trial.state == "told"]
-        seen = [(i, look) for i, trial in enumerate(told) for look in trial.seen]
+        kept = [_kept(problem, trial) for trial in told]
+        seen = [(i, look) for i, own in enumerate(kept) for look, _ in own]
         counts = [max(len(m.values) for m in look.outcomes.values()) for _, look in seen]
         first = np.cumsum([0, *counts])
         shape = (int(first[-1]), len(problem.outcomes))
@@ -95,7 +99,7 @@ class Data:
         for row, count, (_, look) in zip(first.tolist(), counts, seen, strict=False):
             for column, u in problem.space.columns_of(look.at).items():
                 X[row : row + count, column] = u
-        paid = [total for trial in told for total in trial.paid]
+        paid = [total for own in kept for _, total in own]
         cost = np.repeat(np.array(paid, dtype=float), counts)
         return cls(X, Y, noise_var, stack("pending"), stack("failed"), known, of, cost)
 
@@ -183,6 +187,22 @@ class Data:
             trial=self.trial[:rows],
             cost=self.cost[:rows],
         )
+
+
+def _kept(problem: Problem, trial: Trial) -> list[tuple[Look, float]]:
+    """The looks at a trial that become rows, each with what it had cost up to it.
+
+    All or, of many, the last of those between two powers of a third of the target's cost: looks
+    that are close say little more than one, and every row costs time.
+    """
+    every = list(zip(trial.seen, trial.paid, strict=True))
+    if len(every) <= MOST_LOOKS:
+        return every
+    last = {}
+    for i, (look, _) in enumerate(every):
+        share = problem.space.relative_cost({**trial.actual, **look.at})
+        last[math.ceil(math.log(share) / math.log(APART) - 1e-9)] = i
+    return [every[i] for i in sorted(last.values())]
 
 
 def thinned(measured: Measured, most: int) -> Measured:

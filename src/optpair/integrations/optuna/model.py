@@ -73,6 +73,8 @@ class StudyModel:
             return None
         if self.domain.steps is not None and became == "told":
             return self._looked_at(trial, trial.number)
+        if self.steps is not None and trial.state == TrialState.PRUNED and trial.values:
+            return None  # its last value is no final one
         self.points[trial.number] = x
         found = self.outcomes.measured(trial) if became == "told" else None
         if found is None:  # infinite values too: Optuna accepts them

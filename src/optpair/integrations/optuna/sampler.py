@@ -527,7 +527,7 @@ class JESSampler(BaseSampler):
             limits=self._limits,
             guesses=self._guesses,
             learnt=learnt,
-            steps=steps if len(outcomes.all) == 1 else None,
+            steps=steps if len(outcomes.all) == 1 and self._may_look else None,
         )
         problem = Problem(domain.space, outcomes.all)
         earlier = read_earlier(self._earlier, problem)
@@ -536,8 +536,6 @@ class JESSampler(BaseSampler):
 
     def _steps(self, study: Study) -> Steps | None:
         """The steps of a whole trial, where trials report them and some are or may be pruned."""
-        if len(study.directions) > 1 or not self._may_look:
-            return None
         trials = study.get_trials(deepcopy=False)
         pruned = any(t.state == TrialState.PRUNED and t.intermediate_values for t in trials)
         return Steps.of(trials) if pruned or self._prunes else None
