@@ -3,7 +3,7 @@
 Every evaluation trains on a few hundred images with a new random seed and a new split, as a hurried
 person would: the same settings give a different accuracy each time. The best accuracy seen is then
 mostly luck, which is what the recommendation is there to see through. The size of the noise
-is inferred; whoever knows it beforehand says `maximize(…, noise=0.02)`.
+is inferred; whoever knows it beforehand says `Objective(noise=0.02)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from optpair import Belief, Categorical, Float, Int, Result, Space, Trial, maximize
+from optpair import Belief, Categorical, Float, Int, Objective, Result, Space, Trial, minimize
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # the backend must be chosen first
@@ -76,7 +76,8 @@ def main(evaluations: int = 45, repeats: int = 20, seed: int = 0) -> None:
         f"{evaluations} noisy evaluations.\n"
     )
     objective = Digits(seed)
-    result = maximize(objective, SPACE, evaluations, seed=seed)
+    outcomes = {"accuracy": Objective("maximize", bounds=(0, 1))}  # which no accuracy leaves
+    result = minimize(objective, SPACE, evaluations, outcomes=outcomes, seed=seed)
     belief = result.optimizer.belief()
     lucky = result.recommendation.observed
     console.print(f"\nTraining each of the two answers {repeats} more times to see who was right …")
