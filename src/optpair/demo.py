@@ -121,7 +121,7 @@ def verdict(result: Result, belief: Belief, checks: Sequence[Sequence[float]]) -
 
 
 def draw(result: Result, belief: Belief, path: Path) -> None:
-    """The belief over (x*, f*): one panel a parameter, and f* on its own at the right."""
+    """The belief over (x*, f*): one panel per parameter, and f* on its own at the right."""
     told = [trial for trial in result.trials if trial.value is not None]
     ratios = [3.0] * len(SPACE) + [1.4]
     figure, axes = plt.subplots(

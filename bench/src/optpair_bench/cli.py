@@ -299,7 +299,7 @@ def speed(
         list[int], typer.Option(min=2, help="Told trials when timing begins; repeat for more.")
     ] = [100],  # noqa: B006
     sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
-    pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs a set.")] = None,
+    pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs per set.")] = None,
     candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
     method: Annotated[
         list[str],

@@ -29,7 +29,7 @@ ALT = {
     "pictures-densities": "A belief about a function of one variable, and p(x*), p(f*), p(x*, f*)",
     "pictures-conditioning": "The two steps of conditioning on an optimal pair, and their worth",
     "pictures-queries": "Where four methods looked on one GP sample",
-    "pairs-seconds": "Seconds an ask against the number of optimal pairs",
+    "pairs-seconds": "Seconds per ask against the number of optimal pairs",
     "approximation": "Moment-matched gain over exact gain, by noise and truncation",
 }
 TABLE1 = "speed-table1.json"

@@ -56,7 +56,7 @@ What holds for all of them, unless its page says otherwise:
   accuracies, positive.
 - Figures show means of log10 regret, floored at 1e-8 (on tables, where it can be zero, at a
   thousandth of the noise's standard deviation), with a band of standard errors, and medians
-  dotted: a few lucky runs dominate a mean of logarithms. Seconds an ask are those of a busy
+  dotted: a few lucky runs dominate a mean of logarithms. Seconds per ask are those of a busy
   machine: `optpair bench speed` measures speed.
 
 An experiment is run, or continued, by the command at the head of its page; `--paper` asks for as
@@ -111,7 +111,7 @@ _WHY = {
     "noise-levels": """MES and PES as in `gp` and `gp-noisy`. A seed has the same function and the
         same draws of noise at every level, so that what a method loses from one level to another is
         paired, too.""",
-    "mlp": """Tables of ten levels a parameter, with the noise of a training's seed: after 80 trials
+    "mlp": """Tables of ten levels per parameter, with the noise of a training's seed: after 80 trials
         most methods have seen one of the best rows, and differ by a few thousandths of accuracy, a
         fraction of the noise. Only EI is behind by a hundredth, on two of them.""",
     "pictures": """One function and one run each: a picture and no test. JES and PES are as the
@@ -140,7 +140,7 @@ WHY = _lines(_WHY)
 
 RUNTIME = """# `runtime`
 
-Seconds an iteration at 100 observations: ten given sets × ten pairs, 10,000 raw candidates, one
+Seconds per iteration at 100 observations: ten given sets × ten pairs, 10,000 raw candidates, one
 gradient climb. In the paper: Table 1.
 
 ```sh

@@ -1,4 +1,4 @@
-"""The charts of a page, one a function: values beside each other, over time, along a parameter."""
+"""The charts of a page, one per function: values beside each other, over time, along a parameter."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _seen(frame: Frame, seen: Row, name: str) -> Markup:
 def _posts(
     frame: Frame, values: Sequence[Any], mean: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> Markup:
-    """One bar a category."""
+    """One bar per category."""
     half = min(18.0, 0.34 * frame.across / len(values))
     parts = []
     for value, m, a, b in zip(values, mean, low, high, strict=True):
@@ -320,7 +320,7 @@ def _ran(row: Row, name: str, state: str) -> bool:
 
 
 def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:
-    """One bar a parameter: what it explains alone, and with others; the largest first."""
+    """One bar per parameter: what it explains alone, and with others; the largest first."""
     bars = []
     for name in sorted(total, key=lambda name: -total[name]):
         alone, both = (f"{100 * share:.1f}%" for share in (first[name], total[name]))

@@ -77,7 +77,7 @@ class Cloud:
         return Markup(json.dumps({"box": box, **self._everything()}, separators=(",", ":")))
 
     def _everything(self) -> dict[str, list[list[int]]]:
-        """Places from 0 to UNIT: one list an axis, for each kind of dot."""
+        """Places from 0 to UNIT: one list per axis, for each kind of dot."""
         found, each = self.found, range(len(self.names))
         values, params = [row.value for row in self.told], [row.params for row in self.told]
         marked = (found.recommended, found.observed)

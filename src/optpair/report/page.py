@@ -280,7 +280,7 @@ def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> M
 
 
 def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
-    """Where most of the samples are, a line a parameter."""
+    """Where most of the samples are, one line per parameter."""
     lines = [("f*", _most(found.worth))]
     for name, scale in scales.items():
         values = [star[name] for star in found.stars if name in star]

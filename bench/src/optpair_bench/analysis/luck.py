@@ -104,7 +104,7 @@ def summary(searches: Iterable[Search]) -> dict[str, Mean]:
 
 
 def draw(searches: Sequence[Search], out: Path) -> None:
-    """Promised against kept, one dot a search."""
+    """Promised against kept, one dot per search."""
     optimum = tasks.make(TASK).optimum.f
     figure, axes = plt.subplots(
         1, 2, figsize=(9.0, 4.5), sharex=True, sharey=True, layout="constrained"

@@ -234,6 +234,6 @@ def seconds(experiment: Experiment, rows: Sequence[Row]) -> Figure:
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("optimal pairs")
-    axis.set_ylabel("seconds an ask, median")
+    axis.set_ylabel("seconds per ask, median")
     axis.legend()
     return figure

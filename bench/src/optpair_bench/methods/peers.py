@@ -4,7 +4,7 @@ They maximise, and are imported when they are built. Told no points to begin wit
 of its own: Optuna's ten random points, SMAC3's Sobol design of a quarter of the budget at most, and
 for BoTorch, which leaves that to its users, 2·D Sobol points.
 
-SMAC3 is there twice: `smac-gp`, its facade for continuous functions (a GP, seconds an ask), and
+SMAC3 is there twice: `smac-gp`, its facade for continuous functions (a GP, seconds per ask), and
 `smac-rf`, its facade for hyperparameters (a random forest). Vizier's GP-UCB-PE is not: with
 google-vizier 0.1.24 comes equinox 0.11.7, which cannot be imported beside JAX 0.10.2; beside an
 older JAX (below 0.5) its third suggestion has no values.

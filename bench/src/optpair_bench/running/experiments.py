@@ -254,7 +254,7 @@ ON_PAGE = (
         target=0.01,
         notes=(
             *MARGINAL_NOTES,
-            "Accuracy is balanced accuracy, from tables of ten levels a parameter, modelled "
+            "Accuracy is balanced accuracy, from tables of ten levels per parameter, modelled "
             "as ordered integers; alpha goes to 1, not to 1e-3.",
             "The tables train on what they validate on, a known leak of the benchmark.",
             "One of five seeds is drawn at each evaluation, and the mean of the five is the "

@@ -1,4 +1,4 @@
-"""Rows on disk: one JSON line a run, appended whole, so that a runner may be killed at any time.
+"""Rows on disk: one JSON line per run, appended whole, so that a runner may be killed at any time.
 
 What many runs share (settings, versions, when checkpoints are taken) is written once, on a line of
 its own, `{"made": NAME, "with": {…}}`; each row has that name. The name is a digest of what it
