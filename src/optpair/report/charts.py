@@ -1,4 +1,4 @@
-"""The charts of a page, one per function: values beside each other, over time, along a parameter."""
+"""Charts of a page, one per function: values beside each other, over time, along a parameter."""
 
 from __future__ import annotations
 
