@@ -112,8 +112,8 @@ _WHY = {
         same draws of noise at every level, so that what a method loses from one level to another is
         paired, too.""",
     "mlp": """Tables of ten levels per parameter, with the noise of a training's seed: after 80
-        trials most methods have seen one of the best rows, and differ by a few thousandths of accuracy, a
-        fraction of the noise. Only EI is behind by a hundredth, on two of them.""",
+        trials most methods have seen one of the best rows, and differ by a few thousandths of
+        accuracy, a fraction of the noise. Only EI is behind by a hundredth, on two of them.""",
     "pictures": """One function and one run each: a picture and no test. JES and PES are as the
         paper has them: one looks at the optimum, the other around it. EI stayed at the
         second-highest peak.""",
