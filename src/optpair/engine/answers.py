@@ -224,7 +224,10 @@ class Answers:
 
     @engine_work
     def tried(self) -> tuple[int, Answer]:
-        """The told trial with the best predicted value, and what is believed there."""
+        """The told trial with the best predicted value, and what is believed there.
+
+        Only those that were seen at the target fidelity count, where there are some.
+        """
         if not self.legal.any():
             raise ValueError(
                 "none of the told trials is at a legal point: there is nothing to recommend that "
@@ -236,7 +239,9 @@ class Answers:
         X = self.engine.at_target(self.data.X)
         means = self.model.objective.moments(X)[0].mean(0)
         worth = rank(means, self.chance(X), self._met & self.legal)
-        row = int(np.argmax(np.where(self.legal, worth, -np.inf)))
+        tested = self.legal & self.engine.sought.matches(self.data.X)
+        counts = tested if tested.any() else self.legal
+        row = int(np.argmax(np.where(counts, worth, -np.inf)))
         return int(self.data.trial[row]), self._at(X, row)
 
     @engine_work
