@@ -77,7 +77,12 @@ def main(evaluations: int = 45, repeats: int = 20, seed: int = 0) -> None:
     )
     objective = Digits(seed)
     outcomes = {"accuracy": Objective("maximize", bounds=(0, 1))}  # which no accuracy leaves
-    result = minimize(objective, SPACE, evaluations, outcomes=outcomes, seed=seed)
+    result = minimize(
+        lambda params: {"accuracy": objective(params)},
+        *(SPACE, evaluations),
+        outcomes=outcomes,
+        seed=seed,
+    )
     belief = result.optimizer.belief()
     lucky = result.recommendation.observed
     console.print(f"\nTraining each of the two answers {repeats} more times to see who was right …")
