@@ -98,6 +98,30 @@ def test_guesses_hold_or_fail_together() -> None:
     assert [bool(g.near(away)[0]) for g in b.guesses] == [True, True, False]
 
 
+def test_nothing_is_said_of_an_inactive_parameter() -> None:
+    space = Space(
+        {
+            "kernel": Categorical(["linear", "rbf"]),
+            "gamma": Float(1e-3, 10, log=True, guess=0.01, sure=0.9, when={"kernel": "rbf"}),
+            "kind": Categorical(["a", "b"], guess="a", sure=0.9, when={"kernel": "rbf"}),
+        }
+    )
+    linear, right, wrong = np.exp(
+        beliefs(space).log_density(
+            np.array(
+                [
+                    space.encode({"kernel": "linear"}),
+                    space.encode({"kernel": "rbf", "gamma": 0.01, "kind": "a"}),
+                    space.encode({"kernel": "rbf", "gamma": 10, "kind": "b"}),
+                ]
+            )
+        )
+    )
+    assert linear == pytest.approx(1)
+    assert right > 5
+    assert wrong == pytest.approx(0.1, rel=0.01)
+
+
 def test_six_wrong_guesses_leave_optima_alike() -> None:
     """Of 96 optima all over six dimensions, hardly any is near a point: the others weigh alike."""
     space = Space({f"x{i}": Float(0, 1, guess=0.15) for i in range(6)})

@@ -257,3 +257,13 @@ def test_the_table_of_a_shelf_by_hand(tmp_path: Path, monkeypatch: pytest.Monkey
     empty = CliRunner().invoke(app, ["table", "mixtures"])
     assert empty.exit_code == 1
     assert "optpair bench run mixtures" in empty.output
+
+
+@pytest.mark.parametrize("name", ["beliefs", "shelf", "conditional", "mixtures", "plates"])
+def test_the_page_shows_what_the_command_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    printed = CliRunner().invoke(app, ["table", name]).output
+    tables = [part.strip() for part in printed.split("\n\n") if part.strip().startswith("|")]
+    assert sum(table.count("\n") for table in tables) > 5
+    page = Path("docs/spaces.md").read_text(encoding="utf-8")
+    assert all(table in page for table in tables)

@@ -43,6 +43,8 @@ class Guess:
     centre: Float[np.ndarray, " k"]
     sure: float
     category: bool
+    asleep: Float[np.ndarray, " k"] | None = None
+    """Where its columns are while it is inactive, if it may be."""
 
     @property
     def columns(self) -> slice:
@@ -55,7 +57,13 @@ class Guess:
         return np.asarray(far <= (1e-9 if self.category else 2 * WIDTH))
 
     def density(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " n"]:
-        """p, beside a density that knows nothing."""
+        """p, beside a density that knows nothing; of an inactive parameter nothing is said."""
+        said = self._density(X)
+        if self.asleep is None:
+            return said
+        return np.where(np.all(X[:, self.columns] == self.asleep, axis=1), 1.0, said)
+
+    def _density(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " n"]:
         if self.category:
             chosen = np.argmax(X[:, self.columns], axis=1) == np.argmax(self.centre)
             return len(self.centre) * np.asarray(chosen, dtype=np.float64)
@@ -102,7 +110,8 @@ class Beliefs:
                 assert p.sure is not None
                 centre = np.array(p._encode(p.guess))
                 category = isinstance(p, Categorical)
-                guesses.append(Guess(name, first, centre, p.sure, category))
+                asleep = space.layout.asleep[first : first + len(centre)] if p.when else None
+                guesses.append(Guess(name, first, centre, p.sure, category, asleep))
             first += width(p)
         guessed = [o for o in objectives.values() if o.guess is not None]
         if guessed and len(objectives) > 1:

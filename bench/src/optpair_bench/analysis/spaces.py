@@ -193,6 +193,7 @@ def _notes(first: str, *, shelf: bool) -> str:
     worse = "negative" if shelf else "positive"
     return (
         f"{what}. Differences that are {worse} are worse than {statistics.label(first)}, ± the "
-        "standard error over tasks. Legal: the share of all points, recommendations among them, "
+        "standard error over the tasks that both have; averages of methods that ran on other tasks "
+        "cannot be compared. Legal: the share of all points, recommendations among them, "
         "that keep the limits to 1e-12 and have just the parameters that are active."
     )
