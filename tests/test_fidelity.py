@@ -15,6 +15,7 @@ from optpair import (
     Context,
     Fidelity,
     Float,
+    Hyperparameters,
     Int,
     Optimizer,
     Space,
@@ -89,6 +90,13 @@ def test_a_fidelity_is_its_own_kind_of_parameter():
             lambda: Space({"e": Fidelity(1, 9), "x": Float(0, 1, when={"e": 9})}),
             ValueError,
             "a Fidelity",
+        ),
+        (
+            lambda: Optimizer(
+                SPACE, hyperparameters=Hyperparameters([[0.3, 1.0]], [1.0], [0.01], [0.0])
+            ),
+            ValueError,
+            "no 'common' and no 'curve'",
         ),
         (
             lambda: Optimizer(SPACE, outcomes={"a": "minimize", "b": Constraint(high=1)}),

@@ -27,6 +27,7 @@ from optpair.engine.settings import Settings
 from optpair.engine.step import HYPER, WIDER, Engine
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
+from optpair.gp.kernels import Radial
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
@@ -336,5 +337,12 @@ def make_inference(problem: Problem, given: object, settings: Settings) -> Infer
         raise ValueError(
             f"hyperparameters have {given.parameters} length scales per set, but the space has "
             f"{len(problem.space)} parameters: one length scale per parameter"
+        )
+    missing = [name for name in ("common", "curve") if name not in given.own]
+    if problem.space.targets and isinstance(settings.kernel, Radial) and missing:
+        raise ValueError(
+            f"hyperparameters have no {' and no '.join(map(repr, missing))}, which a space with a "
+            "Fidelity needs: the share of the curve that all points have in common, and its length "
+            "scale"
         )
     return Known(given.times(problem.objective.sign))
