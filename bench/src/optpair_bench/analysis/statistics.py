@@ -445,6 +445,8 @@ def task_label(task: str) -> str:
     ('GP 4-D, σ² = 0.1', 'Hartmann-6', 'credit-g')
     >>> task_label("opf-rotated-ackley-5@20%")
     'Rotated ackley 5-D, noise 20 %'
+    >>> task_label("gramacy@5%")
+    'Gramacy, noise 5 %'
     """
     plain, _, noise = task.partition("@")
     if found := re.fullmatch(r"gp(\d+)", plain):
@@ -455,7 +457,8 @@ def task_label(task: str) -> str:
         level = f", noise {noise.removesuffix('%')} %" if noise else ""
         return f"{found[1].replace('-', ' ').capitalize()} {found[2]}-D{level}"
     words = {"dixon-price": "Dixon–Price", "live-mlp": "live network"}
-    return words.get(plain) or re.sub(r"^(hartmann)(\d)$", r"\1-\2", plain).capitalize()
+    label = words.get(plain) or re.sub(r"^(hartmann)(\d)$", r"\1-\2", plain).capitalize()
+    return label + (f", noise {noise[:-1]} %" if noise.endswith("%") else "")
 
 
 def beaten(rows: Iterable[Row]) -> list[Row]:
