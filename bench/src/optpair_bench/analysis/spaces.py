@@ -111,10 +111,12 @@ def needed(
 ) -> float | None:
     """Evaluations a dimension after which a method has reached what the first has after `whole`.
 
-    That is on the line through the means of log10 regret over seeds and tasks; infinite where it
-    never does, and None where rows are missing.
+    That is on the line through the means of log10 regret over the seeds and tasks that both have;
+    infinite where it never does, and None where rows are missing.
     """
-    found = arenas(rows, "inference", counts, each=True)
+    have = [{(r["task"], r["seed"]) for r in rows if r["method"] == m} for m in (method, first)]
+    both = [row for row in rows if (row["task"], row["seed"]) in have[0] & have[1]]
+    found = arenas(both, "inference", counts, each=True)
     curves = {count: _logs(arena) for count, arena in found.items()}
     if not all({method, first} <= set(arena.values) for arena in curves.values()):
         return None
