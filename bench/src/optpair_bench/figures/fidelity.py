@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.artist import Artist
 
 from optpair_bench.analysis.fidelity import METHODS, PER_DIMENSION, Spent, logs
 from optpair_bench.figures.style import BLACK, BLUE, GOLD, GREEN, ORANGE, SKY, WIDTH, look, save
@@ -46,6 +47,10 @@ def draw(rows: list[Spent], out: Path) -> Path:
             axis.set_title(name)
             axis.set_xlabel("cost, in whole looks")
         axes[0][0].set_ylabel("log10 regret")
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+        shown: dict[str, Artist] = {}
+        for axis in axes[0]:
+            handles, labels = axis.get_legend_handles_labels()
+            shown |= dict(zip(labels, handles, strict=True))
+        lines, names = list(shown.values()), list(shown)
+        figure.legend(lines, names, loc="outside upper center", ncols=len(names))
         return save(figure, out)
