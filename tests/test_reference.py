@@ -445,7 +445,7 @@ def test_chains(kernel: str, space: str) -> None:
     """A chain magnifies round-off: one move to 1e-9, a cold start of many to 1e-5."""
     kept, own = part(book("functions"), f"chains/{kernel}-{space}"), process(kernel, space)
     all_data = sample(space)
-    first = Sample(*(rows[:10] for rows in all_data))
+    first = all_data.some(slice(10))
     begun = inference.start_chains(Stream.of(60), 6, own)
     same_chains(begun, part(kept, "start"), 1e-12)
     given = part(kept, "move")
