@@ -34,8 +34,17 @@ COLOURS = {
     "optuna-tpe": SKY,
     "botorch-lognei": ORANGE,
     "botorch-jes": GREEN,
+    "botorch-lognehvi": ORANGE,
+    "optuna-nsga2": PINK,
 }
-PEERS = ("optuna-gp", "optuna-tpe", "botorch-lognei", "botorch-jes")
+PEERS = (
+    "optuna-gp",
+    "optuna-tpe",
+    "optuna-nsga2",
+    "botorch-lognei",
+    "botorch-jes",
+    "botorch-lognehvi",
+)
 """Other libraries: dashed, as their colours are used for our methods, too."""
 BESIDE = ("optpair", "jes-peak", *PEERS)
 """Methods that figures show beside those of the experiment."""
