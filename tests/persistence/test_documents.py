@@ -28,7 +28,7 @@ def document() -> dict[str, Any]:
     optimizer.ask()
     optimizer.tell(point(4), failed=True)
     made: dict[str, Any] = json.loads(
-        json.dumps({"format": "optpair", "version": 2, **optimizer._to_json()})
+        json.dumps({"format": "optpair", "version": 3, **optimizer._to_json()})
     )
     assert made["memory"]["value"]["state"]["position"] is not None
     return made
@@ -45,7 +45,7 @@ def load(tmp_path: Path, content: object) -> Optimizer:
 
 def test_the_document_itself_loads(tmp_path: Path, document: dict[str, Any]) -> None:
     again = load(tmp_path, document)
-    assert {"format": "optpair", "version": 2, **again._to_json()} == document
+    assert {"format": "optpair", "version": 3, **again._to_json()} == document
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_the_document_itself_loads(tmp_path: Path, document: dict[str, Any]) -> 
         b"{",
         b"not json",
         b"[" * 100_000,
-        b'{"format": "optpair", "version": 2, "seed": ' + b"9" * 5000 + b"}",
-        b'{"format": "optpair", "version": 2, "seed": NaN}',
-        b'{"format": "optpair", "version": 2, "seed": 1e999}',
+        b'{"format": "optpair", "version": 3, "seed": ' + b"9" * 5000 + b"}",
+        b'{"format": "optpair", "version": 3, "seed": NaN}',
+        b'{"format": "optpair", "version": 3, "seed": 1e999}',
     ],
     ids=range(11),
 )
@@ -76,11 +76,11 @@ def test_foreign_json(tmp_path: Path, content: object) -> None:
         load(tmp_path, json.dumps(content))
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, "2", None])
+@pytest.mark.parametrize("version", [0, 2, 4, "3", None])
 def test_other_versions(tmp_path: Path, document: dict[str, Any], version: object) -> None:
     with pytest.raises(
         ValueError,
-        match=rf"run\.json has version {version!r} of .*; this release reads version 2: load it",
+        match=rf"run\.json has version {version!r} of .*; this release reads version 3: load it",
     ):
         load(tmp_path, {**document, "version": version})
 

@@ -16,7 +16,7 @@ from optpair.gp import priors
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.kernels import KERNELS, Kernel
 
-FORMAT, VERSION = "optpair", 2
+FORMAT, VERSION = "optpair", 3
 DENSITIES = {c.__name__: c for c in (priors.LogNormal, priors.Gamma, priors.LogUniform)}
 MOST_COUNT = 2**31  # counts are folded into keys
 
