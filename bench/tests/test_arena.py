@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from optpair_bench.analysis import arena
 from optpair_bench.analysis.arena import Place
 from optpair_bench.cli import app
-from optpair_bench.running.rows import append
+from optpair_bench.running.rows import append, read
 
 
 def row(method: str, task: str, seed: int, regrets: list[float], d: int = 3) -> dict[str, Any]:
@@ -140,3 +141,18 @@ def test_rows_that_say_nothing(
     result = CliRunner().invoke(app, ["arena", str(path), *arguments])
     assert result.exit_code == 1
     assert message in result.output
+
+
+def test_what_pages_quote() -> None:
+    root = Path(__file__).parents[2]
+    text = arena.markdown(list(read(root / "bench/results/answers.jsonl").values()), "optpair")
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    page = (root / "docs/answers.md").read_text(encoding="utf-8")
+    quoted = []
+    for line in (line for line in text.splitlines() if line.startswith("- ")):
+        budget, difference, level, cells = re.fullmatch(  # type: ignore[union-attr]
+            r"- (\d+·D): (−\S+ ± \S+) to the best peer .* in (\d+) of (\d+)\.", line
+        ).groups()
+        assert re.search(rf"\| {budget} \| {difference} \| in {level} of {cells}", page)
+        quoted.append(difference.removeprefix("−"))
+    assert "by {}, {} and {} after 5, 10 and 20 trials per parameter".format(*quoted[1:]) in readme

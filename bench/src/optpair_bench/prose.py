@@ -117,11 +117,11 @@ _WHY = {
     "pictures": """One function and one run each: a picture and no test. JES and PES are as the
         paper has them: one looks at the optimum, the other around it. EI stayed at the
         second-highest peak.""",
-    "runtime": """All methods share one engine here (in these rows the earlier one), batched over
+    "runtime": """All methods share one engine here, batched over
         sets and pairs, with the same screening, so that what remains between them is their own
-        arithmetic. PES's expectation propagation is batched like the rest: it takes less than twice
-        the time of JES, where the authors' takes twelve to forty times. MES takes the time of JES:
-        it samples no paths, and fits its Gumbel distribution instead.""",
+        arithmetic. PES's expectation propagation is batched like the rest: it takes about twice
+        the time of JES, where the authors' takes twelve to forty times. MES takes little more than
+        JES: it samples no paths, and fits its Gumbel distribution instead.""",
     "approximation": """The gain is the entropy that is lost when the distribution of a value is cut
         off at f*. Moment matching takes the cut distribution for a normal one of the same variance,
         and of all distributions a normal has the most entropy: so the gain is never overestimated,
