@@ -170,9 +170,9 @@ def test_a_plate_exploits_once(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds, searches = kinds_of(monkeypatch), list[int]()
     inner = Engine.best
 
-    def best(self: Engine, *args: Any) -> Any:
+    def best(self: Engine, *args: Any, **options: Any) -> Any:
         searches.append(1)
-        return inner(self, *args)
+        return inner(self, *args, **options)
 
     monkeypatch.setattr(Engine, "best", best)
     filled(jes(exploit=1.0), EIGHT).ask(4)

@@ -218,7 +218,7 @@ def test_under_constraints_paths_with_a_feasible_point_count() -> None:
 
 def test_nothing_is_won_before_the_constraints_are_likely_met() -> None:
     """However good the value of a recommendation is that is not likely to be feasible."""
-    outcomes = {**CONSTRAINED, "load": Constraint(high=0.08)}
+    outcomes = {**CONSTRAINED, "load": Constraint(high=0.073)}
     optimizer = told(several(outcomes, way="map"), 8)
     belief = optimizer.belief()
     assert belief.recommendation.chance < 0.95

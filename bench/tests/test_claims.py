@@ -215,7 +215,8 @@ def test_the_pages_are_what_the_rows_say(tmp_path: Path) -> None:
 def test_figures_are_found_from_every_page() -> None:
     docs = FULL.parents[2] / "docs"
     pages = [docs / "benchmarks.md", *(docs / "experiments").glob("*.md")]
-    assert len(pages) == len(experiments.ON_PAGE) + 4  # the overview, runtime, approximation, answers
+    others = ("the overview", "runtime", "approximation", "answers")
+    assert len(pages) == len(experiments.ON_PAGE) + len(others)
     for path in pages:
         for link in re.findall(r"]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / link).exists(), (path, link)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import optuna
@@ -59,8 +60,8 @@ def test_workers_keep_away_from_each_others_running_trials(
     apart = spread(postgres, "seeing")
     seeing = StudyModel.data
 
-    def blind(model: StudyModel, study: optuna.Study, but: int = -1) -> Data:
-        data = seeing(model, study, but)
+    def blind(model: StudyModel, *args: Any, **options: Any) -> Data:
+        data = seeing(model, *args, **options)
         return replace(data, pending=data.pending[:0])
 
     monkeypatch.setattr(StudyModel, "data", blind)
