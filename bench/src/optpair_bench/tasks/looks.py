@@ -15,24 +15,9 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-Point = np.ndarray
+from optpair_bench.tasks.functions import HARTMANN6_A, HARTMANN6_P
 
-A6 = np.array(
-    [
-        [10, 3, 17, 3.5, 1.7, 8],
-        [0.05, 10, 17, 0.1, 8, 14],
-        [3, 3.5, 1.7, 10, 17, 8],
-        [17, 8, 0.05, 10, 0.1, 14],
-    ]
-)
-P6 = 1e-4 * np.array(
-    [
-        [1312, 1696, 5569, 124, 8283, 5886],
-        [2329, 4135, 8307, 3736, 1004, 9991],
-        [2348, 1451, 3522, 2883, 3047, 6650],
-        [4047, 8828, 8732, 5743, 1091, 381],
-    ]
-)
+Point = np.ndarray
 
 
 def _borehole(x: Point, u: float) -> float:
@@ -62,7 +47,7 @@ def _currin(x: Point, u: float) -> float:
 
 def _hartmann6(x: Point, u: float) -> float:
     weights = np.array([1.0, 1.2, 3.0, 3.2]) - 0.3 * (1 - u) * np.array([1.0, -1.0, 1.0, 1.0])
-    return float(-np.sum(weights * np.exp(-np.sum(A6 * (x - P6) ** 2, axis=1))))
+    return float(-np.sum(weights * np.exp(-np.sum(HARTMANN6_A * (x - HARTMANN6_P) ** 2, axis=1))))
 
 
 def _curves(x: Point, u: float) -> float:
