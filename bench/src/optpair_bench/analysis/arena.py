@@ -4,8 +4,8 @@ A cell has all tasks of a class of dimensions at one level of noise, read after 
 a dimension. Differences are of log10 inference regret in units of the spread, ours minus the
 peer's: negative where ours is better. They are paired on equal tasks and seeds, averaged over the
 seeds of each task, and then over tasks, which weigh equally; the standard error is over tasks. The
-best peer of a cell is the one that fares best in that very cell, among those that have half of our
-runs, or more: who is picked by the result looks better than he is, to our disadvantage.
+best peer of a cell is the one that fares best in that very cell, among those that have runs on half
+of our tasks, or more: who is picked by the result looks better than he is, to our disadvantage.
 
 Regrets are floored at 1e-6 of the spread before the logarithm.
 """
@@ -74,10 +74,10 @@ class Arena:
         return Difference(mean, error, len(by_task), sum(map(len, by_task.values())))
 
     def best_peer(self, ours: str) -> tuple[str, Difference] | None:
-        """The peer that fares best here, of those that have half of our runs, or more."""
-        least = statistics.ENOUGH * len(self.values[ours])
+        """The peer that fares best here, of those that have half of our tasks, or more."""
+        least = statistics.ENOUGH * len({task for task, _ in self.values[ours]})
         found = {name: self.versus(ours, name) for name in self.values if name in RIVALS}
-        enough = [(n, d) for n, d in found.items() if n != ours and d and d.runs >= least]
+        enough = [(n, d) for n, d in found.items() if n != ours and d and d.tasks >= least]
         return max(enough, key=lambda item: item[1].mean, default=None)
 
     def mean(self, method: str) -> float:
@@ -181,6 +181,6 @@ def _notes(ours: str) -> str:
         "spread, noiseless, and its difference to others: negative where "
         f"{statistics.label(ours)} is better, ± the standard error over tasks, paired on equal "
         "tasks and seeds. The best peer is the one that fares best in that very cell, of those "
-        "with half of the runs, or more. Budgets count all evaluations, those of a method's own "
+        "with half of the tasks, or more. Budgets count all evaluations, those of a method's own "
         f"start too. Regrets are floored at {FLOOR:g} of the spread before the logarithm."
     )
