@@ -77,7 +77,7 @@ def day(notebook: Path, measure: Measure, experiments: int, table: Path | None) 
         print(f"{trial.params['temperature']} °C")
         yields = measure(trial.params)
         if yields:
-            opt.tell(trial, fmean(yields), noise_var=SPREAD**2 / len(yields))
+            opt.tell(trial, yields, noise_var=SPREAD**2)
             print(f"  {fmean(yields):.1f} % from {len(yields)} measurements")
         else:
             opt.tell(trial, failed=True, reason="no yield")

@@ -254,7 +254,7 @@ def test_other_trials_are_refused_and_nothing_changes() -> None:
     with pytest.raises(ValueError, match="never asked, or cancelled"):
         optimizer.cancel(gone)
     with pytest.raises(TypeError, match="value must be one real number"):
-        optimizer.tell(trial, [1.0])  # type: ignore[arg-type]
+        optimizer.tell(trial, [[1.0]])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="x must be from"):
         optimizer.tell({"x": 2.0, "c": "a"}, 1.0)
     assert json.dumps(optimizer._to_json()) == before

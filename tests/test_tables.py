@@ -249,8 +249,11 @@ def test_a_day_in_the_lab(tmp_path: Path) -> None:
     eight = opt.ask(8)
     assert len({tuple(trial.params.values()) for trial in eight}) == 8
     for trial in eight:  # each is run twice
-        opt.tell(trial, {"value": [percent(trial.params) + rng.normal() for _ in range(2)]})
+        opt.tell(trial, [percent(trial.params) + rng.normal() for _ in range(2)])
     assert {len(trial.outcomes["value"].values) for trial in opt.trials[-8:]} == {2}
+    opt.to_csv(sheet)
+    again = opt.read_csv(sheet)
+    assert (len(again.trials), again.known, again.skipped) == (0, 30, 0)
     best = opt.recommend()
     assert space.fits(best.params)
     assert abs(best.params["temperature"] - 55) <= 20

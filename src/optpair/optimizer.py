@@ -275,8 +275,8 @@ class Optimizer(Tables):
         Args:
             trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial
                 mean that trial, others a point of your own.
-            value: the value, within ±1e300. Of several outcomes, a dict by name, without those that
-                were not measured; a list where an outcome was measured several times.
+            value: the value, within ±1e300, or a list where it was measured several times. Of
+                several outcomes, a dict by name, without those that were not measured.
             noise_var: the variance of this value's noise, where it is known; it counts instead of
                 the optimizer's `noise`. Of several outcomes, a dict by name; of a list, the
                 variance of each value in it.

@@ -75,6 +75,30 @@ def test_what_is_no_number(cell: Any, message: str) -> None:
         cells.number("x", cell)
 
 
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("1.5 2", [1.5, 2]),
+        ("'-1 +3.", [-1, 3.0]),
+        ("12", 12),
+        ([1.5, "2"], [1.5, 2]),
+        ((0.5,), 0.5),
+        (np.array([0.5, 1.5]), [0.5, 1.5]),
+        (np.array([0.5]), 0.5),
+    ],
+)
+def test_a_value_may_have_been_measured_several_times(cell: Any, found: Any) -> None:
+    assert cells.numbers("x", cells.bare(cell)) == found
+
+
+@pytest.mark.parametrize("cell", ["58 %", "1 x", [], [1.0, None], [[1.0, 2.0], 3.0], "1, 5"])
+def test_what_are_no_numbers(cell: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="x must be a number, not "):
+        cells.numbers("x", cell)
+    with pytest.raises((TypeError, ValueError), match=r"rows\[0\]: value must be a number"):
+        records(PROBLEM, rows_of([GOOD | {"value": cell}]))
+
+
 class Missing:
     """As pandas' NA: neither equal nor unequal to itself."""
 
@@ -273,13 +297,15 @@ def test_there_and_back_with_everything_in_it() -> None:
     first = history.add({"cat": 1.0, "temp": 40, "solvent": "-DMF"})
     history.tell(first, 1 / 3, noise_var=0.1, params={"temp": 41.5}, notes={"by": "=1+1", "n": 3})
     history.tell({"cat": 0.1 + 0.2, "temp": 45, "solvent": 7}, failed=True, reason="@home")
+    history.tell({"cat": 2.0, "temp": 55, "solvent": 7}, [-1 / 3, 4.0])
     history.add({"cat": 2.0, "temp": 50, "solvent": True})
+    assert to_rows(PROBLEM, tuple(history))[2]["value"] == [-1 / 3, 4.0]
     text = to_csv(PROBLEM, tuple(history))
     for line in csv.reader(io.StringIO(text)):
         assert not any(cell.startswith(("=", "+", "-", "@")) for cell in line)
     found, skipped, _ = records(PROBLEM, parse_csv(text))
     assert skipped == 1
-    assert history.tell_all(found) == [None, None]  # known already
+    assert history.tell_all(found) == [None, None, None]  # known already
     other = History(PROBLEM)
     other.tell_all(found)
     for was, now in zip(history, other, strict=False):

@@ -18,7 +18,12 @@ YES, NO = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
 def guarded(value: object) -> object:
-    """A quotation mark stands before text that a spreadsheet would take for a formula."""
+    """What a file holds: several numbers in a row, and no text that is a spreadsheet's formula.
+
+    A quotation mark stands before such text.
+    """
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
@@ -32,6 +37,8 @@ def bare(cell: object) -> Any:
         return text or None
     if cell is None or cell is np.ma.masked:
         return None
+    if isinstance(cell, np.ndarray) and cell.ndim == 1:
+        return cell.tolist()
     plain = cell.item() if getattr(cell, "ndim", None) == 0 and hasattr(cell, "item") else cell
     try:
         return None if plain != plain else plain
@@ -54,6 +61,17 @@ def number(name: str, cell: Any) -> int | float:
     if math.isinf(found):
         raise ValueError(f"{name} must be a finite number, not {cell!r}")
     return int(cell) if cell.lstrip("+-").isdigit() else found
+
+
+def numbers(name: str, cell: Any) -> int | float | list[int | float]:
+    """The number in a cell, or several: a list, or text with blanks between them."""
+    words = cell.split() if isinstance(cell, str) else cell
+    if isinstance(cell, str) and not all(map(NUMBER.match, words)):
+        words = [cell]  # which is refused as it is
+    if not isinstance(words, list | tuple) or not words:
+        return number(name, cell)
+    found = [number(name, word) for word in words]
+    return found if len(found) > 1 else found[0]
 
 
 def flag(name: str, cell: Any) -> bool:

@@ -24,8 +24,11 @@ from optpair.trials.trial import Look, Measurement, Params, State, Trial
 
 MISSING = "leave out an outcome that was not measured"
 
-Told = SupportsFloat | Mapping[str, SupportsFloat | Sequence[SupportsFloat]] | None
-"""A value, or values by the names of their outcomes; a list of them where it was repeated."""
+Value = SupportsFloat | Sequence[SupportsFloat]
+"""A number, or a list of them where it was measured several times."""
+
+Told = Value | Mapping[str, Value] | None
+"""A value, or values by the names of their outcomes."""
 
 
 class Entry(NamedTuple):
@@ -382,8 +385,8 @@ class History:
             noise = noises.pop(name, None)
             label = f"noise_var[{name!r}]" if isinstance(noise_var, Mapping) else "noise_var"
             known = None if noise is None else check_noise_var(noise, label)
-            repeated = isinstance(value, Mapping) and _is_list(given)
-            outcomes[name] = self._measured(name, list(given) if repeated else [given], known)
+            numbers = list(given) if _is_list(given) else [given]
+            outcomes[name] = self._measured(name, numbers, known)
         if any(noise is not None for noise in noises.values()):
             raise ValueError(f"noise_var is given for {', '.join(noises)}, which has no value")
         return {"state": "told", "outcomes": outcomes}
@@ -391,10 +394,10 @@ class History:
     def _measured(self, name: str, given: list[Any], noise_var: float | None) -> Measurement:
         """What was measured of an outcome, once or several times."""
         several = len(self.problem.outcomes) > 1
-        if not given:
-            raise ValueError(f"{name!r} is an empty list; {MISSING}")
         way_out = f"{MISSING}; {FAILED}" if several else FAILED
         label = name if several else "value"
+        if not given:
+            raise ValueError(f"{label!r} is an empty list; {way_out}")
         numbers = [check_value(number, label, way_out) for number in given]
         for number in numbers:
             _check_bounds(name, number, self.problem.outcomes[name])

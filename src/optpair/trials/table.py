@@ -271,11 +271,11 @@ def _read(problem: Problem, columns: _Columns, row: Row) -> Record | None:
     failed = state == "failed" or cells.flag(FAILED, special.get(FAILED))
     values, noises = (
         {
-            name: cells.number(where, row.cells[where])
+            name: read(where, row.cells[where])
             for name, where in found.items()
             if row.cells.get(where) is not None
         }
-        for found in (columns.values, columns.noises)
+        for found, read in ((columns.values, cells.numbers), (columns.noises, cells.number))
     )
     if not values and not failed:
         return None
@@ -314,7 +314,7 @@ def to_rows(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, Any]]:
         }
         for name in problem.names:
             told = trial.outcomes.get(name)
-            row[column(name, problem)] = told and told.value
+            row[column(name, problem)] = told and (list(told.replicates) or told.value)
             row[noise_column(name, problem)] = told and told.noise_var
         row |= {name: trial.actual.get(name) for name in problem.space}
         row |= {f"{ASKED}{name}": trial.params.get(name) for name in asked}
