@@ -28,6 +28,7 @@ from optpair import (
     acquisition,
     gp,
 )
+from optpair.engine import step
 from optpair.engine.session import DESIGN, SUGGEST
 from optpair.trials.data import Data
 from shell_cases import KNOWN, SPACE, TINY, cheap, filled, jes, objective, point, python
@@ -156,7 +157,7 @@ def test_design_points_differ_that_nobody_has_seen(space: Space) -> None:
 
     def given(seen: Data, asked: int) -> tuple[float, ...]:
         own, design = session.stream(SUGGEST, asked), session.stream(DESIGN, 0)
-        return tuple(session.engine.suggest(own, {}, seen, asked, design)[0].tolist())
+        return tuple(step.suggest(session.engine, own, {}, seen, asked, design)[0].tolist())
 
     assert len({given(failure, asked) for asked in range(1, 9)}) == 8
     if space is not LEVELS:
@@ -271,7 +272,7 @@ def test_an_ask_that_breaks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(optimizer._session.engine), "design", stop)
+        patch.setattr(step, "design_point", stop)
         with pytest.raises(KeyboardInterrupt):
             optimizer.ask()
     assert optimizer.trials == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from optpair import (
     acquisition,
 )
 from optpair.acquisition.registry import CONTROLS, REGISTRY
+from optpair.engine import fitting, optimum, sampling, step
+from optpair.engine.engine import Engine
 from optpair.engine.plate import SAME_OPTIMUM, Shared
-from optpair.engine.step import Engine
 from outcome_cases import ALL, CONSTRAINED, FRONT, SPACE, several, told
 from shell_cases import TINY, cheap, filled, jes, objective
 
@@ -57,14 +59,14 @@ def nearest(points: np.ndarray) -> np.ndarray:
 def kinds_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kinds of all suggestions from now on."""
     found: list[str] = []
-    inner = Engine.suggest
+    inner = step.suggest
 
-    def suggest(self: Engine, *args: Any) -> Any:
-        suggested = inner(self, *args)
+    def suggest(engine: Engine, *args: Any) -> Any:
+        suggested = inner(engine, *args)
         found.append(suggested[2].kind)
         return suggested
 
-    monkeypatch.setattr(Engine, "suggest", suggest)
+    monkeypatch.setattr(step, "suggest", suggest)
     return found
 
 
@@ -79,19 +81,20 @@ def test_a_plate_is_a_list_and_begins_with_the_next_trial() -> None:
 def test_the_model_and_the_paths_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def count(name: str) -> None:
-        inner: Callable[..., Any] = getattr(Engine, name)
+    def count(module: ModuleType, name: str) -> None:
+        inner: Callable[..., Any] = getattr(module, name)
 
-        def counting(self: Engine, *args: Any, **kwargs: Any) -> Any:
+        def counting(*args: Any, **kwargs: Any) -> Any:
             made.append(name)
-            return inner(self, *args, **kwargs)
+            return inner(*args, **kwargs)
 
-        monkeypatch.setattr(Engine, name, counting)
+        monkeypatch.setattr(module, name, counting)
 
-    for name in ("condition", "_paths", "_optima"):
-        count(name)
+    count(fitting, "condition")
+    count(sampling, "draw_paths")
+    count(sampling, "find_optima")
     filled(jes(exploit=0.0), EIGHT).ask(5)
-    assert made == ["condition", "_paths", "_optima"]
+    assert made == ["condition", "draw_paths", "find_optima"]
 
 
 def test_a_plate_spreads_as_asks_one_by_one_do() -> None:
@@ -138,8 +141,8 @@ def test_each_path_supplies_its_own_value_at_the_points_of_a_plate() -> None:
     session, data, shared = optimizer._session, optimizer._history.data(), Shared()
     memory: Any = {}
     for i in range(4):
-        x, memory, _ = session.engine.suggest(
-            session.stream(1, i), memory, data, i, session.stream(0, 0), shared
+        x, memory, _ = step.suggest(
+            session.engine, session.stream(1, i), memory, data, i, session.stream(0, 0), shared
         )
         data = data.awaiting(x)
     assert shared.model is not None
@@ -168,13 +171,13 @@ def test_the_first_plate_is_the_design() -> None:
 
 def test_a_plate_exploits_once(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds, searches = kinds_of(monkeypatch), list[int]()
-    inner = Engine.best
+    inner = optimum.predicted
 
-    def best(self: Engine, *args: Any, **options: Any) -> Any:
+    def predicted(engine: Engine, *args: Any, **options: Any) -> Any:
         searches.append(1)
-        return inner(self, *args, **options)
+        return inner(engine, *args, **options)
 
-    monkeypatch.setattr(Engine, "best", best)
+    monkeypatch.setattr(optimum, "predicted", predicted)
     filled(jes(exploit=1.0), EIGHT).ask(4)
     assert kinds == ["exploit", "acquire", "acquire", "acquire"]
     assert len(searches) == 1
@@ -265,8 +268,8 @@ def test_every_outcome_knows_the_points_of_a_plate() -> None:
     session, data, shared = optimizer._session, optimizer._history.data(), Shared()
     memory: Any = {}
     for i in range(3):
-        x, memory, _ = session.engine.suggest(
-            session.stream(1, i), memory, data, i, session.stream(0, 0), shared
+        x, memory, _ = step.suggest(
+            session.engine, session.stream(1, i), memory, data, i, session.stream(0, 0), shared
         )
         data = data.awaiting(x)
     assert shared.sampled is not None

@@ -7,10 +7,11 @@ import pytest
 
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.cube import Cube
+from optpair.engine.engine import Engine
+from optpair.engine.fitting import condition, update
 from optpair.engine.model import Model, mean_at, restored
 from optpair.engine.plate import Info
 from optpair.engine.settings import Settings
-from optpair.engine.step import Engine
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Known, Marginal
 from optpair.problem.outcomes import Objective
@@ -43,10 +44,10 @@ def data() -> Data:
 
 
 def conditioned(made: Engine, data: Data) -> Model:
-    memory = made.update(Stream.of(0), {}, data, Info())
+    memory = update(made, Stream.of(0), {}, data, Info())
     assert set(memory) == set(NAMES)
     assert [memory[name].told for name in NAMES] == [4, 8, 0]
-    return made.condition(memory, data, Info())
+    return condition(made, memory, data, Info())
 
 
 @pytest.fixture(scope="module")

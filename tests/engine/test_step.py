@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optpair.engine.fitting import fitted
 from optpair.engine.plate import Info
 from optpair.engine.session import DESIGN, SUGGEST, Session
 from optpair.engine.settings import Settings
+from optpair.engine.step import suggest
 from optpair.gp import Hyperparameters
 from optpair.gp.likelihood import Sample
 from optpair.problem.problem import Problem
@@ -35,7 +37,7 @@ def data(count: int) -> Data:
 
 def step(made: Session, seen: Data, number: int) -> tuple[list[float], Info]:
     own, design = made.stream(SUGGEST, number), made.stream(DESIGN, 0)
-    x, _, info = made.engine.suggest(own, {}, seen, number, design)
+    x, _, info = suggest(made.engine, own, {}, seen, number, design)
     return x.tolist(), info
 
 
@@ -90,11 +92,11 @@ def test_a_sampled_set_without_a_factor_is_spared() -> None:
     inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
     engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
     with np.errstate(all="ignore"):
-        (kept,) = engine._posteriors([hypers], [sample], [engine.process], 9)
+        (kept,) = fitted(engine, [hypers], [sample], [engine.process], 9)
         assert kept.sets == 1
         np.testing.assert_array_equal(kept.covariance.scale[0], lengths[0])
         with pytest.raises(FloatingPointError, match="hyperparameter set"):
-            engine._posteriors([hypers.some(slice(1, 2))], [sample], [engine.process], 9)
+            fitted(engine, [hypers.some(slice(1, 2))], [sample], [engine.process], 9)
 
 
 def test_a_set_is_spared_in_every_outcome() -> None:
@@ -109,6 +111,6 @@ def test_a_set_is_spared_in_every_outcome() -> None:
     inferred: Any = {"acquisition": "logei", "hyperparameters": "marginal"}
     engine = Session(PROBLEM, seed=0, settings=Settings(**TINY), **inferred).engine
     with np.errstate(all="ignore"):
-        first, second = engine._posteriors(hypers, samples, [engine.process] * 2, 9)
+        first, second = fitted(engine, hypers, samples, [engine.process] * 2, 9)
     assert first.sets == second.sets == 2
     np.testing.assert_array_equal(first.covariance.scale, bad[[0, 2]])

@@ -15,7 +15,9 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from optpair import Constraint, Float, Hyperparameters, Objective, Optimizer, Settings, Space
-from optpair.engine.step import Engine, Info
+from optpair.engine import step
+from optpair.engine.engine import Engine
+from optpair.engine.plate import Info
 from optpair.front import Front
 from optpair.integrations.optuna import NOISE_VAR, JESSampler
 from optpair.trials.data import Data
@@ -71,7 +73,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Data]]:
         x = np.random.default_rng(len(shown)).uniform(size=engine.cube.dimensions)
         return x, memory, Info()
 
-    monkeypatch.setattr(Engine, "suggest", suggest)
+    monkeypatch.setattr(step, "suggest", suggest)
     return shown
 
 

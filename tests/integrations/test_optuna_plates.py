@@ -11,7 +11,7 @@ import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
 
 from optpair import Settings, Stop
-from optpair.engine.step import Engine
+from optpair.engine import sampling
 from optpair.integrations.optuna import JESSampler, StopCallback
 
 TINY = Settings(
@@ -45,15 +45,15 @@ def asked(study: optuna.Study, count: int) -> list[optuna.Trial]:
 
 def test_asks_in_a_row_share_what_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    inner = Engine._optima
+    inner = sampling.find_optima
 
-    def optima(self: Engine, *args: Any) -> Any:
+    def optima(*args: Any) -> Any:
         made.append(1)
-        return inner(self, *args)
+        return inner(*args)
 
     study = optuna.create_study(sampler=tiny())
     study.optimize(bowl, n_trials=4)
-    monkeypatch.setattr(Engine, "_optima", optima)
+    monkeypatch.setattr(sampling, "find_optima", optima)
     batch = asked(study, 5)
     points = np.sort([trial.params["x"] for trial in batch])
     assert np.diff(points).min() >= 1e-3

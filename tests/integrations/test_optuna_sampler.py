@@ -25,8 +25,9 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
 from optpair import Hyperparameters, Ordinal, Settings, Space
+from optpair.engine import step as engine_step
+from optpair.engine.engine import Engine
 from optpair.engine.plate import Info
-from optpair.engine.step import Engine
 from optpair.integrations.optuna import NOISE_VAR, JESSampler, attributes
 from optpair.integrations.optuna.space import Domain
 from optpair.trials.data import Data
@@ -67,7 +68,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Data]:
         x = np.random.default_rng(len(shown)).uniform(size=engine.cube.dimensions)
         return x, memory, Info()
 
-    monkeypatch.setattr(Engine, "suggest", suggest)
+    monkeypatch.setattr(engine_step, "suggest", suggest)
     return shown
 
 
@@ -414,7 +415,7 @@ def test_an_ask_fetches_what_is_new_however_long_the_study(
         return np.full(engine.cube.dimensions, 0.5), memory, Info()
 
     with pytest.MonkeyPatch.context() as engine:
-        engine.setattr(Engine, "suggest", suggest)
+        engine.setattr(engine_step, "suggest", suggest)
         few = read_from_the_database(tmp_path, 10, monkeypatch)
         many = read_from_the_database(tmp_path, 50, monkeypatch)
     assert shown[-1] == 50 + 1 + 6 + 5

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.acquisition.registry import REGISTRY
+from optpair.engine import fitting, optimum, query, sampling
 from optpair.engine.earlier import Borrowed, Lending, lending
 from optpair.engine.effects import Effects, variance_shares
+from optpair.engine.engine import PATHS, SEARCH, Engine
 from optpair.engine.fronts import LARGEST, POINTS, Front, Fronts, Sets
 from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at, restored
 from optpair.engine.plate import Info, Sampled
-from optpair.engine.step import PATHS, SEARCH, Engine
 from optpair.engine.worth import SURE, Feasibility, rank, unwanted
 from optpair.optima.base import Optima
 from optpair.problem.defaults import ACQUISITION
@@ -109,8 +110,8 @@ class Answers:
         The best of these few by m − `CAUTION`·√s, with the moments of all sets together: early on
         a model is often wrong where nobody has looked, and later the two hardly differ.
         """
-        best = engine_work(self.engine.best)
-        x = best(self.stream.child(SEARCH), self.model, self.data, wider=True)
+        predicted = engine_work(optimum.predicted)
+        x = predicted(self.engine, self.stream.child(SEARCH), self.model, self.data, wider=True)
         points = np.concatenate([x[None], self.engine.at_target(self.data.X[self.legal])])
         met = np.concatenate([[False], self._met[self.legal]])
         means, variance = engine_work(self.model.objective.moments)(points)
@@ -269,7 +270,7 @@ class Answers:
         """Optimal pairs, and what is still unknown about the optimum."""
         engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
         sampled = self._sampled()
-        gain = engine.next_gain(self.stream.child(SEARCH), sampled, model, self.data, entry)
+        gain = query.next_gain(engine, self.stream.child(SEARCH), sampled, model, self.data, entry)
         assert sampled.optima is not None
         alike = sampled.optima.evenly()
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)[alike]
@@ -290,7 +291,7 @@ class Answers:
 
     def _sampled(self) -> Sampled:
         entry, stream = REGISTRY[ACQUISITION], self.stream.child(PATHS)
-        return self.engine.sample(stream, self.model, self.data, Info(), entry)
+        return sampling.sample(self.engine, stream, self.model, self.data, Info(), entry)
 
     def _ends(self, sampled: Sampled) -> tuple[Float[np.ndarray, " L"], Float[np.ndarray, " L"]]:
         """Each path's f*, and its value at the recommendation, where a point is feasible."""
@@ -421,7 +422,7 @@ class Answers:
 
     def _then(self, count: int) -> Answers:
         then = self.data.first(count)
-        model = engine_work(self.engine.condition)(self.memory, then, Info())
+        model = engine_work(fitting.condition)(self.engine, self.memory, then, Info())
         return replace(
             self,
             stream=self.stream.child(count),

@@ -14,11 +14,11 @@ import numpy as np
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.climb import PRECISE, climb
 from optpair.cube.cube import among
-from optpair.engine import goals
+from optpair.engine import candidates, goals, query, sampling
+from optpair.engine.engine import PATHS, SEARCH, Engine
 from optpair.engine.hypervolume import hypervolume
 from optpair.engine.model import CONFIDENCE, Model
 from optpair.engine.plate import Info
-from optpair.engine.step import PATHS, SEARCH, Engine
 from optpair.engine.worth import (
     SURE,
     Feasibility,
@@ -96,8 +96,8 @@ class Fronts:
         observed = self.observed()
         if reference is None:
             reference = self._reference(observed, outcomes)
-        paths = self.engine.sample(
-            self.stream.child(PATHS), self.model, self.data, Info(), REGISTRY["ts"]
+        paths = sampling.sample(
+            self.engine, self.stream.child(PATHS), self.model, self.data, Info(), REGISTRY["ts"]
         ).paths
         assert paths is not None
         values, inside = self._along(paths, x)
@@ -109,8 +109,8 @@ class Fronts:
         """Sampled optimal sets, each of a joint path, and what they promise beyond the front."""
         entry, engine, model = REGISTRY[ACQUISITION], self.engine, self.model
         front = self.front(reference)
-        sampled = engine.sample(self.stream.child(PATHS), model, self.data, Info(), entry)
-        gain = engine.next_gain(self.stream.child(SEARCH), sampled, model, self.data, entry)
+        sampled = sampling.sample(engine, self.stream.child(PATHS), model, self.data, Info(), entry)
+        gain = query.next_gain(engine, self.stream.child(SEARCH), sampled, model, self.data, entry)
         optima = sampled.optima
         assert optima is not None
         assert sampled.paths is not None
@@ -164,7 +164,9 @@ class Fronts:
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
         anchors = goals.best_data(engine.sought, model.wanted, model.posteriors, self.data)
-        points = engine.points(stream.child(1), engine.sought, anchors, self.data, optima=False)
+        points = candidates.screened(
+            engine, stream.child(1), engine.sought, anchors, self.data, optima=False
+        )
         points = np.concatenate([points, self._legal])
         climbs = min(max(CLIMBS, most), MOST_CLIMBS)
         plain = compromise(model, _weights(stream.child(2), len(columns), climbs))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from optpair.acquisition.registry import Entry
-from optpair.engine import goals
+from optpair.engine import fitting, goals, query, sampling
+from optpair.engine.engine import HYPER, PATHS, SEARCH, Engine
 from optpair.engine.model import Memory, mean_at
 from optpair.engine.plate import Info
-from optpair.engine.step import HYPER, PATHS, SEARCH, Engine
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.threads import engine_work
@@ -36,16 +36,16 @@ def goes_on(
     if data.told < engine.initial or not (isinstance(entry, Entry) and entry.looks):
         return True
     info = Info()
-    memory = engine.update(stream.child(HYPER), memory, data, info)
-    model = engine.condition(memory, data, info)
+    memory = fitting.update(engine, stream.child(HYPER), memory, data, info)
+    model = fitting.condition(engine, memory, data, info)
     posterior, own = model.objective.posterior, engine.at_target(here[None])
     tried = goals.best_data(engine.sought, model.wanted, model.posteriors, data)
     if mean_at(posterior, own)[0] >= mean_at(posterior, tried)[0]:
         return True
-    sampled = engine.sample(stream.child(PATHS), model, data, info, entry)
+    sampled = sampling.sample(engine, stream.child(PATHS), model, data, info, entry)
     search = stream.child(SEARCH)
-    _, best = engine.choose(search, sampled, model, data, entry)
-    function, _ = engine.function(search, sampled, model, data, entry, engine.region)
+    _, best = query.choose(engine, search, sampled, model, data, entry)
+    function, _ = query.landscape(engine, search, sampled, model, data, entry, engine.region)
     values = function.values(further)
     if model.cost is not None:
         before, after = (np.exp(-model.cost.log_weight(X)) for X in (here[None], further))

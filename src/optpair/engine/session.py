@@ -19,12 +19,13 @@ from optpair.acquisition.registry import (
 )
 from optpair.cube.cube import Cube, among
 from optpair.cube.region import Region
+from optpair.engine import fitting, step
 from optpair.engine.answers import Answers
 from optpair.engine.earlier import borrowed, check_matches
+from optpair.engine.engine import HYPER, WIDER, Engine
 from optpair.engine.model import Memory, OutcomeMemory
 from optpair.engine.plate import REPEATED, Info, Shared, ended_alike
 from optpair.engine.settings import Settings
-from optpair.engine.step import HYPER, WIDER, Engine
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.gp.kernels import Radial
@@ -129,7 +130,7 @@ class Session:
         stream, design = self.stream(SUGGEST, number), self.stream(DESIGN, 0)
         shared, self._shared = self._shared, Shared()  # an ask that breaks off leaves none behind
         shared = replace(shared, info=Info()) if share and shared.serves(data) else Shared()
-        x, memory, info = engine.suggest(stream, self.memory, data, number, design, shared)
+        x, memory, info = step.suggest(engine, stream, self.memory, data, number, design, shared)
         self._remember(memory, info)
         if share:
             self._shared = shared
@@ -159,7 +160,9 @@ class Session:
         for i in range(number, number + count):
             if points and engine.spent(data):
                 break
-            x, memory, _ = engine.suggest(self.stream(SUGGEST, i), memory, data, i, design, shared)
+            x, memory, _ = step.suggest(
+                engine, self.stream(SUGGEST, i), memory, data, i, design, shared
+            )
             if points and exact and among(x, data.settled, REPEATED):
                 break
             points.append(x)
@@ -171,9 +174,9 @@ class Session:
     def answers(self, data: Data, *, fixed: Columns = NOTHING) -> Answers:
         """The model of an answer: hyperparameters are averaged over more sets than in an ask."""
         engine = self.engine_at(fixed)
-        stream, data = self.stream(ANSWER, data.told), engine.judge(data, Info())
-        memory = engine.update(stream.child(HYPER), self.memory, data, Info())
-        model = engine.condition(memory, data, Info(), wider=stream.child(WIDER))
+        stream, data = self.stream(ANSWER, data.told), fitting.judge(engine, data, Info())
+        memory = fitting.update(engine, stream.child(HYPER), self.memory, data, Info())
+        model = fitting.condition(engine, memory, data, Info(), wider=stream.child(WIDER))
         return Answers(engine, stream, memory, model, data)
 
     def done(self, data: Data, stop: Stop, *, fixed: Columns = NOTHING) -> bool:

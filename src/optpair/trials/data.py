@@ -169,6 +169,11 @@ class Data:
         """The points at which every outcome is known or on its way."""
         return np.concatenate([self.X[~np.isnan(self.Y).any(1)], self.pending])
 
+    @property
+    def seen(self) -> Float[np.ndarray, "k D"]:
+        """The points of all trials, however they ended."""
+        return np.concatenate([self.X, self.pending, self.failed])
+
     def awaiting(self, x: Float[np.ndarray, " D"]) -> Data:
         """The same, with one more pending point."""
         return replace(self, pending=np.concatenate([self.pending, x[None]]))

@@ -1,0 +1,177 @@
+"""Engines: what is fixed for one problem before the first trial.
+
+The steps of the method are functions of an engine, in the modules to the right of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from optpair.acquisition.registry import Control, Entry
+from optpair.cube.cube import Cube
+from optpair.cube.region import Region
+from optpair.engine import budget, goals
+from optpair.engine.earlier import Borrowed
+from optpair.engine.model import OutcomeMemory
+from optpair.engine.settings import Settings
+from optpair.gp.inference import Inference
+from optpair.gp.kernels import Curves, Radial, Related
+from optpair.gp.process import Process
+from optpair.problem.beliefs import Beliefs
+from optpair.problem.outcomes import Outcome
+from optpair.problem.parameters import Price
+from optpair.shapes import Float
+from optpair.trials.data import Data
+
+AFTER_OTHERS = 3  # trials of a design after earlier studies
+EXPLOIT, UNMET = 0.1, 0.5  # γ, once a trial has met all constraints and before
+COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The whole method for one problem: what is fixed before the first trial."""
+
+    cube: Cube
+    outcomes: Mapping[str, Outcome]
+    settings: Settings
+    acquisition: Entry | Control
+    inference: Inference
+    legal: Region | None = None
+    """Where queries may be; the whole cube by default."""
+    targets: Mapping[int, float] = field(default_factory=dict)
+    """The columns of fidelities, and what they hold where optima are sought."""
+    prices: tuple[Price, ...] = ()
+    """What looks are taken to cost where nobody has told."""
+    beliefs: Beliefs | None = None
+    """What the user believes of the optimum."""
+    earlier: Mapping[str, Borrowed] = field(default_factory=dict)
+    """What earlier studies lend to the models of some outcomes."""
+
+    def process_of(self, name: str, known: OutcomeMemory | None = None) -> Process:
+        """What the model of an outcome is before data, with rows of earlier studies.
+
+        On the scale of the present values, where they are `known`.
+        """
+        process, lent = self.process, self.earlier.get(name)
+        if lent is None:
+            return process
+        given = lent.alone if known is None else lent.given(known.scaling, known.matches)
+        return replace(process, kernel=Related(process.kernel, given))
+
+    @cached_property
+    def process(self) -> Process:
+        """What the model of an outcome is before data."""
+        kernel = self.settings.kernel
+        assert not isinstance(kernel, str)
+        if self.targets and isinstance(kernel, Radial):
+            kernel = Curves(kernel, tuple(self.targets))
+        prior = self.settings.prior
+        return Process(
+            self.cube.layout.owner,
+            kernel,
+            prior.under_limits() if self.limited else prior,
+            runs=bool(self.targets),
+        )
+
+    @property
+    def objectives(self) -> tuple[int, ...]:
+        """The columns of the objectives."""
+        return goals.objectives(self.outcomes.values())
+
+    @property
+    def limited(self) -> bool:
+        """Whether there are constraints."""
+        return len(self.objectives) < len(self.outcomes)
+
+    @property
+    def region(self) -> Region:
+        """Where queries may be: at every fidelity, if the acquisition function compares them."""
+        if isinstance(self.acquisition, Entry) and self.acquisition.looks:
+            return self.anywhere
+        return self.sought
+
+    @cached_property
+    def anywhere(self) -> Region:
+        """Where data may have been asked for: at every fidelity."""
+        return Region.whole(self.cube) if self.legal is None else self.legal
+
+    @cached_property
+    def sought(self) -> Region:
+        """Where optima may be, and answers are: at the target fidelities."""
+        return self.anywhere.fixed(self.targets) if self.targets else self.anywhere
+
+    @property
+    def compresses(self) -> bool:
+        """Whether bad values are compressed: not where many are only of low fidelity."""
+        return self.settings.warp and not self.targets
+
+    @property
+    def initial(self) -> int:
+        """Told trials before the model is used."""
+        chosen, cheap = self.settings.initial, len(self.targets)
+        tuned = self.cube.parameters - cheap
+        usual = (2 * tuned if cheap else tuned) + 1 + (cheap > 0)
+        if self.earlier:
+            usual = min(usual, AFTER_OTHERS)
+        return usual if chosen is None else chosen
+
+    @property
+    def free(self) -> int:
+        """The columns in which optima differ."""
+        return self.cube.dimensions - len(self.targets)
+
+    @property
+    def steps(self) -> int:
+        """Steps of a climb."""
+        return budget.climb_steps(self.settings, self.free)
+
+    def exploit(self, data: Data) -> float:
+        """γ: by default 0.1, or 0 where the hyperparameters are known.
+
+        Under constraints that no trial has met yet it is ½: then the best predicted point is the
+        one most likely to meet them, and until one does there is no answer.
+        """
+        if self.settings.exploit is not None:
+            return self.settings.exploit
+        if not self.inference.standardises:
+            return 0.0
+        unmet = self.limited and not goals.met(self.outcomes.values(), data).any()
+        return UNMET if unmet else EXPLOIT
+
+    def at_target(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
+        """The same points at the target fidelities."""
+        if not self.targets:
+            return X
+        X = X.copy()
+        X[:, list(self.targets)] = list(self.targets.values())
+        return X
+
+    def looks(
+        self, region: Region, X: Float[np.ndarray, "n D"], levels: Float[np.ndarray, "n k"]
+    ) -> Float[np.ndarray, "n D"]:
+        """Points at other fidelities: from 0, which is `low`, to 1, which is `high`."""
+        X = X.copy()
+        X[:, list(self.targets)] = levels
+        return region.made_legal(X)
+
+    def known(self, data: Data) -> Float[np.ndarray, "k D"]:
+        """The points that are not asked for again: exact values are known or on their way there.
+
+        None where values are noisy, unless each row of a table is tried once at most.
+        """
+        if self.region.once:
+            return data.seen
+        return data.settled if data.exact else data.settled[:0]
+
+    def asked_from(self, data: Data) -> Region:
+        """Where a search without a model looks: of a table, rows that nobody has tried."""
+        return self.region.without(data.seen) if self.region.once else self.region
+
+    def spent(self, data: Data) -> bool:
+        """Whether every row of a table has been tried, and none is to be tried again."""
+        return self.region.once and self.region.left(data.seen) == 0
