@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -171,3 +174,44 @@ def test_a_host_that_raises_on_underflow_is_left_alone() -> None:
             np.exp(np.array([-1e4]))
     finally:
         np.seterr(**before)
+
+
+KEPT = """
+import re, threading
+from pathlib import Path
+import numpy as np
+from optpair import threads
+
+def megabytes():
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmRSS:\\s*(\\d+)", status)[0]) / 1024
+
+def work():
+    with threads.few_threads():
+        arrays = [np.ones(100_000 // 8) for _ in range(400)]  # 40 MB in blocks that malloc keeps
+
+threads.share_memory()
+with threads.few_threads():
+    pass  # loads what it needs, and lets malloc keep memory
+before = megabytes()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+kept = megabytes() - before
+threads.return_memory()
+print(kept, megabytes() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory as glibc has it")
+def test_memory_that_was_kept_can_be_handed_back() -> None:
+    said = subprocess.check_output([sys.executable, "-c", KEPT], text=True)
+    kept, left = map(float, said.split())
+    assert kept > 30
+    assert left < 10
+
+
+def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.ctypes, "CDLL", lambda name: object())
+    threads.share_memory()
+    threads.return_memory()

@@ -7,11 +7,12 @@ factorisation of a millisecond would wait for the scheduler a hundred times as l
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -43,6 +44,28 @@ def _keep_memory() -> None:
     is never touched.
     """
     np.empty(31 << 20, dtype=np.uint8)
+
+
+M_ARENA_MAX = -8  # a parameter of glibc's mallopt
+
+
+def _glibc(function: str, *arguments: int) -> None:
+    """Call a function of glibc's malloc; nothing happens where there is another C library."""
+    with suppress(OSError, TypeError, AttributeError):
+        getattr(ctypes.CDLL(None), function)(*arguments)
+
+
+def share_memory() -> None:
+    """Let all threads that start from now on take memory from one place.
+
+    With a place of their own, each would keep what it has freed, beyond `return_memory`.
+    """
+    _glibc("mallopt", M_ARENA_MAX, 1)
+
+
+def return_memory() -> None:
+    """Hand the memory that `_keep_memory` has kept back to the system, before a long rest."""
+    _glibc("malloc_trim", 0)
 
 
 def limit_threads(count: int) -> None:

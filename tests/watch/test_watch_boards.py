@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -374,3 +376,27 @@ def test_a_trial_that_ends_while_the_model_is_asked_is_for_the_next_page(
     assert subject.model.answers is not None
     assert subject.model.answers.data.told == 5
     assert len(subject.rows) == 5
+
+
+def test_a_board_keeps_no_model(
+    study: optuna.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its matrices grow with the square of the trials; what is shown grows with the trials."""
+    gather, alive = boards.gather, list[weakref.ref[Any]]()
+
+    def noted(subject: Any) -> Any:
+        answers = subject.model.answers
+        factors = [outcome.posterior.inverse_factor for outcome in answers.model.outcomes]
+        alive.extend(weakref.ref(kept) for kept in (answers, *factors))
+        return gather(subject)
+
+    monkeypatch.setattr(boards, "gather", noted)
+    board = board_of(stored(tmp_path))
+    for i in range(5, 8):
+        add(study, i)
+        refresh(board)
+    gc.collect()
+    assert board.asked == 3
+    assert len(alive) == 6
+    assert [kept() for kept in alive] == [None] * 6
+    assert "Recommended" in board.snapshot.report

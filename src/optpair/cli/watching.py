@@ -53,6 +53,7 @@ def watch(
     --host says otherwise, and only who has the printed address can pause or stop anything.
     """
     found = _sources(targets, study or [])
+    from optpair.threads import share_memory
     from optpair.watch.server import PORT, Server
 
     try:
@@ -66,6 +67,7 @@ def watch(
         fail(f"cannot serve at {host}, port {port or 'any'}: {error}; choose another --port")
     with suppress(OSError, AttributeError):
         os.nice(10)  # workers on this machine come first
+    share_memory()
     with server:
         server.hall.open()
         typer.echo(f"{server.url}\nCtrl-C ends it; the searches go on.")

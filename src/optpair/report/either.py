@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optpair.report import findings, outcome_words, outcomes, outcomes_page, page, words
 from optpair.report.findings import Findings
 from optpair.report.markup import Markup
@@ -18,6 +20,13 @@ def gather(subject: AnySubject) -> AnyFindings | None:
     if isinstance(subject, JointSubject):
         return outcomes.gather(subject)
     return findings.gather(subject)
+
+
+def without_answers(subject: AnySubject) -> AnySubject:
+    """The same without the model, whose matrices are large; `content` needs the findings alone."""
+    if subject.model is None:
+        return subject
+    return replace(subject, model=replace(subject.model, answers=None))
 
 
 def content(subject: AnySubject, found: AnyFindings | None) -> Markup:

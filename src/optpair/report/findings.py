@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optpair.engine.answers import Answers, LeftOut, Noise, Pairs
+from optpair.engine.earlier import Lending
 from optpair.engine.effects import Effects
 from optpair.problem.space import Categorical
 from optpair.report.plane import Plane
@@ -87,6 +88,8 @@ class Findings:
     succeeds: Mapping[str, Succeeds] = field(default_factory=dict)  # by parameter
     pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)  # see `Effects`
     sets: tuple[int, int] = (1, 1)  # of hyperparameters: how many differ, and how many there are
+    borrowed: Mapping[str, Mapping[str, Lending]] = field(default_factory=dict)
+    """What each earlier study lends to each outcome."""
 
 
 def gather(subject: Subject) -> Findings | None:
@@ -131,6 +134,7 @@ def gather(subject: Subject) -> Findings | None:
         succeeds=along,
         pairs=named_pairs(model, effects),
         sets=answers.distinct_sets,
+        borrowed=answers.borrowed(),
         recommended=recommended,
         observed=told[best],
         expected=Answer(dict(told[best].params), mean, low, high),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optpair.engine.answers import Answers, LeftOut
+from optpair.engine.earlier import Lending
 from optpair.engine.worth import SURE
 from optpair.problem.problem import Problem
 from optpair.report.findings import Slice, Succeeds, by_parameter, grid_along, named_pairs, success
@@ -107,6 +108,7 @@ class JointFindings:
     success: float | None  # the chance of it at the point that slices go through
     succeeds: Mapping[str, Succeeds]
     sets: tuple[int, int]  # of hyperparameters: how many differ, and how many there are
+    borrowed: Mapping[str, Mapping[str, Lending]]  # what earlier studies lend to each outcome
 
     @property
     def best(self) -> Point:
@@ -153,6 +155,7 @@ def gather(subject: JointSubject) -> JointFindings | None:
         success=chance,
         succeeds=along,
         sets=answers.distinct_sets,
+        borrowed=answers.borrowed(),
     )
 
 

@@ -86,7 +86,7 @@ def _answers(subject: JointSubject, found: JointFindings) -> Markup:
             ),
             _matters(found),
             diagnostics.succeeds(found.succeeds, subject.rows, scales),
-            diagnostics.borrowed(subject.model.answers.borrowed() if subject.model.answers else {}),
+            diagnostics.borrowed(found.borrowed),
             _glance(subject, found, scales),
             diagnostics.predicts({n: (c, subject.told) for n, c in found.checks.items()}),
         ]

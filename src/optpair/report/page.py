@@ -145,7 +145,7 @@ def _answers(subject: Subject, found: Findings) -> Markup:
             ),
             _matters(found),
             diagnostics.succeeds(found.succeeds, subject.rows, scales),
-            diagnostics.borrowed(model.answers.borrowed() if model.answers else {}),
+            diagnostics.borrowed(found.borrowed),
             _glance(subject, found, scales, axis),
             _checked(subject, found),
         ]

@@ -17,10 +17,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from optpair.report.either import AnyFindings, AnySubject, content, gather, verdict
+from optpair.report.either import (
+    AnyFindings,
+    AnySubject,
+    content,
+    gather,
+    verdict,
+    without_answers,
+)
 from optpair.report.markup import Markup
 from optpair.report.page import trials
 from optpair.report.words import Verdict
+from optpair.threads import return_memory
 from optpair.watch.sources import Source, View, known
 
 INTERVAL = 1.0  # seconds between two looks
@@ -162,13 +170,19 @@ class Board:
                 return
             self.asked += 1
             try:
-                subject = self.source.subject()
-                now = replace(_written(self.snapshot, subject, gather(subject)), problem="")
+                subject, found = self._asked()
+                now = replace(_written(self.snapshot, subject, found), problem="")
                 self._known = known(subject)
             except Exception as error:  # a storage that is away now is found out by the next look
                 now = replace(self.snapshot, problem=_line(error))
                 self._again = time.monotonic() + AGAIN
+            return_memory()
         self._show(replace(now, behind=known(view.subject) != self._known))
+
+    def _asked(self) -> tuple[AnySubject, AnyFindings | None]:
+        """What the model says now. The model itself is not kept."""
+        subject = self.source.subject()
+        return without_answers(subject), gather(subject)
 
     def _show(self, now: Snapshot) -> None:
         version = now.version
