@@ -215,6 +215,28 @@ def test_minimize_finds_the_best_row() -> None:
     assert lost(result.x) == min(map(lost, given))
 
 
+def test_a_search_ends_once_every_row_has_been_tried(tmp_path: Path) -> None:
+    space, file = Space.of_rows([{"a": float(i)} for i in range(5)], repeat=False), tmp_path / "a"
+    options: dict[str, Any] = {"progress": False, "seed": 0, "checkpoint": file}
+    result = minimize(lambda p: float(p["a"]), space, 8, **options)
+    assert result.nfev == 5
+    assert result.message == "5 evaluations were made, then every row had been tried"
+    assert result.optimizer.exhausted
+    again = minimize(lambda p: float(p["a"]), space, 8, **options)
+    assert (again.nfev, again.message) == (result.nfev, result.message)
+
+
+def test_what_is_out_is_not_left() -> None:
+    opt = Optimizer(Space.of_rows([{"a": 0.0}, {"a": 1.0}], repeat=False), seed=0)
+    opt.ask()
+    assert not opt.exhausted
+    out = opt.ask()
+    assert opt.exhausted
+    opt.cancel(out)
+    assert not opt.exhausted
+    assert not Optimizer(Space.of_rows([{"a": 0.0}, {"a": 1.0}])).exhausted
+
+
 def test_a_shelf_that_is_used_up_has_answers(tmp_path: Path) -> None:
     space = Space.of_rows([{"a": float(i)} for i in range(4)], repeat=False)
     one = Optimizer(space, seed=0)

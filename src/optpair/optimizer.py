@@ -176,6 +176,11 @@ class Optimizer(Tables):
         return self._history.spent()
 
     @property
+    def exhausted(self) -> bool:
+        """Whether every row of a shelf has been tried or is out, and none may be tried again."""
+        return self._session.engine.spent(self._history.data())
+
+    @property
     def info(self) -> Info:
         """How the last suggestion was made: kind, mixing of chains, jitter, seconds per stage."""
         return self._session.info

@@ -138,6 +138,12 @@ class End:
         """Why the search is to end now, if it is."""
         if time.monotonic() - self._begin >= self.seconds:
             return f"the {self.seconds:g} seconds were over"
+        return self.at_once(optimizer)
+
+    def at_once(self, optimizer: Optimizer) -> str:
+        """The same, of a search that has just begun: its first trial may take its time."""
+        if optimizer.exhausted:
+            return "every row had been tried"
         return self.budget.reason(optimizer) or self.won(optimizer)
 
 
@@ -165,7 +171,7 @@ def minimize(
         by name. NaN, infinity or a number beyond ±1e300 means that it was not measured; a trial in
         which nothing was measured has failed.
     evaluations: how many trials are to end, well or not; it may be left out where there is a
-        budget.
+        budget. There are fewer where a space of rows is used up.
     seed: the same seed and objective give the same points. None draws one.
     callbacks: each is called as `callback(optimizer, trial)` after a trial; raising StopIteration
         ends the search.
@@ -262,7 +268,7 @@ def _run(
 ) -> Result:
     try:
         with _bar(progress, evaluations, _done(optimizer)) as advance:
-            why, last = end.budget.reason(optimizer) or end.won(optimizer), None
+            why, last = end.at_once(optimizer), None
             while _done(optimizer) < evaluations and not why:
                 trial, caught = _evaluate(optimizer, objective, catch, end)
                 last = caught or last

@@ -10,7 +10,7 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
 
-from optpair import Settings, Stop
+from optpair import Settings, Space, Stop
 from optpair.engine import sampling
 from optpair.integrations.optuna import JESSampler, StopCallback
 
@@ -101,3 +101,16 @@ def test_wrong_callbacks_are_refused(wrong: Any) -> None:
         StopCallback(wrong)
     with pytest.raises(TypeError, match="sampler must be a JESSampler"):
         StopCallback(Stop(0.1), sampler=wrong or "tpe")
+
+
+def test_a_study_ends_once_every_row_has_been_tried() -> None:
+    space = Space.of_rows([{"x": i / 4} for i in range(5)], repeat=False)
+    study = optuna.create_study(sampler=JESSampler(seed=0, search_space=space, settings=TINY))
+    study.optimize(bowl, n_trials=9)
+    assert sorted(trial.params["x"] for trial in study.trials) == [i / 4 for i in range(5)]
+    study = optuna.create_study(sampler=JESSampler(seed=0, search_space=space, settings=TINY))
+    for _ in range(5):  # nothing can be stopped where nobody optimises
+        trial = study.ask()
+        study.tell(trial, bowl(trial))
+    with pytest.raises(ValueError, match="all 5 rows have been tried"):
+        study.ask().suggest_float("x", 0.0, 1.0)

@@ -99,3 +99,17 @@ def test_what_dicts_have_alike_is_one_parameter() -> None:
 def test_lists_of_no_use_are_refused(given: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         NumberedSpace(given)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_only_the_rows_of_a_shelf_are_tried_and_a_search_ends_with_them(batch: int) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    rows = [{"C": c, "kernel": kernel} for c in (0.1, 1.0, 50.0) for kernel in ("linear", "rbf")]
+    space = Space.of_rows(rows, repeat=False)
+    options: dict[str, Any] = {"random_state": 0, "cv": 2, "batch": batch}
+    search = JESSearchCV(SVR(), space, evaluations=9, **options).fit(X[:60], y[:60])
+    tried = search.cv_results_["params"]
+    assert sorted(map(str, tried)) == sorted(map(str, rows))
+    assert search.best_params_ in rows
+    again = JESSearchCV(SVR(), Space.of_rows(rows), evaluations=4, **options).fit(X[:60], y[:60])
+    assert all(params in rows for params in again.cv_results_["params"])

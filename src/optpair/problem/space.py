@@ -124,8 +124,9 @@ class Space(Mapping[str, Parameter]):
             columns: those that describe a candidate; None means all. Others are left out: a
                 trial's row is found by `space.row(trial.params)`.
             log: columns on a logarithmic scale.
-            repeat: whether a row may be tried again. Where values are exact it never is. With
-                False it is tried once at most, and an ask after the last row is an error.
+            repeat: whether a row may be tried again. Where values are exact it is not while another
+                is left. With False it is tried once at most, and an ask after the last row is an
+                error.
 
         Raises:
             ValueError: if there are fewer than two rows, two are the same or too close to be told

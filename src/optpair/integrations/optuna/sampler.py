@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,18 @@ class JESSampler(BaseSampler):
             self._independent.after_trial(study, trial, state, values)
         if self._constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
             set_constraints(study, trial, self._constraints_func(trial))
+        if self._exhausted(study):
+            with suppress(RuntimeError):  # trials are asked for one by one, without `optimize`
+                study.stop()
+
+    def _exhausted(self, study: Study) -> bool:
+        """Whether each row of a shelf may be tried once, and all have been or are out."""
+        if self._given is None or not self._given.once:
+            return False
+        with self._lock:
+            self._check(study)
+            model = self._read(study, self._domain(self._distributions(study)).distributions)
+            return model.session.engine.spent(model.data(study, running=True))
 
     def recommend(
         self,

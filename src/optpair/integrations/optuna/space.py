@@ -87,6 +87,12 @@ class SearchSpace:
             return cls(distributions, own)
         return cls(distributions, own, given.limits, given if given.shelf is not None else None)
 
+    @property
+    def once(self) -> bool:
+        """Whether there are rows, of which each is tried once at most."""
+        shelf = None if self.shelf is None else self.shelf.shelf
+        return shelf is not None and not shelf.repeat
+
 
 def _ordered(name: str, distribution: BaseDistribution) -> Ordinal | None:
     """Choices that are numbers, in their order; None where there is only one."""

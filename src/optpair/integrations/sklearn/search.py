@@ -78,7 +78,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         `Ordinal`, a list of one is given as it is; a tuple of two numbers may be meant as a range,
         and is refused. Of SciPy's distributions, `uniform`, `loguniform` and `randint` are taken
         for their ranges. A list of dicts is a choice between them, as in `GridSearchCV`.
-    evaluations: trials, each of which is one cross-validation.
+    evaluations: trials, each of which is one cross-validation; fewer where a space of rows that are
+        tried once is used up.
     batch: trials asked for at once. All their folds share `n_jobs`.
     noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
         `optpair.integrations.sklearn.folds` says; None leaves the noise to the model; a number is
@@ -227,7 +228,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         self._lost: dict[int, dict[str, Any]] = {}
         rows: list[Row] = []
         last = None
-        while len(rows) < self.evaluations:
+        while len(rows) < self.evaluations and not optimizer.exhausted:
             points = _next(optimizer, self.evaluations - len(rows), self.batch, metric)
             candidates = [numbered_space.named(_params(point)) for point in points]
             scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows), outcomes)
@@ -339,7 +340,8 @@ def _next(optimizer: Optimizer, left: int, batch: int, metric: str) -> list[Poin
         best = choice(optimizer.recommend(), metric).params
         if all(dict(best) != trial.params for trial in told):
             return [best]
-    return [optimizer.ask() for _ in range(min(batch, max(left - 1, 1)))]
+    plate = optimizer.ask(min(batch, max(left - 1, 1)))
+    return [*plate]
 
 
 def _params(point: Point) -> Mapping[str, Any]:

@@ -60,8 +60,7 @@ class NumberedSpace:
         for entry in self._entries:
             if entry.tuned:
                 tuned[entry.key] = entry.parameter(self._when(entry, len(grids)))
-        limits = given.limits if isinstance(given, Space) else ()
-        self.space = Space(tuned, limits)
+        self.space = copy.deepcopy(given) if isinstance(given, Space) else Space(tuned)
         self._grids = len(grids)
 
     def _when(self, entry: _Entry, grids: int) -> dict[str, Any] | None:
