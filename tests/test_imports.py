@@ -52,6 +52,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "layout",
         "parameters",
         "conditions",
+        "columns",
         "outcomes",
         "limits",
         "linear",

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from optpair.problem.conditions import Conditions
 from optpair.problem.parameters import Context, Fidelity, Float, Int, Parameter
 
 Function = Callable[[dict[str, Any]], bool]
@@ -124,6 +125,17 @@ class Limits:
                 weights.append((known, weight))
             linear.append(Limit(limit.text, tuple(weights), limit.high, limit.equal))
         return Limits(self.texts, tuple(linear), self.function)
+
+    def check_conditions(self, conditions: Conditions) -> None:
+        """Texts are of what is always there, and decides on nothing."""
+        for limit in self.linear:
+            for name, _ in limit.weights:
+                if name in conditions.when or name in conditions.parents:
+                    why = "has `when`" if name in conditions.when else "others depend on"
+                    raise ValueError(
+                        f"where {limit.text!r} names {name!r}, which {why}: use a function of the "
+                        f"active parameters: where=lambda p: {name!r} not in p or …"
+                    )
 
     def allows(self, values: Mapping[str, Any]) -> bool:
         """What the function says of values; True where there is none."""

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from optpair.problem.parameters import Categorical, Float, Int, Parameter, Value
 from optpair.problem.parameters.base import plain
+from optpair.shapes import Float as Reals
 
+APART = 1e-5  # of the cube: rows of a shelf that are closer in every column are one to the model
+ON = 1e-9  # of the cube: values so close to a row's are that row's
 MOST_ROWS = 200_000
 MOST_TEXTS = 64
 """Different texts in a column: more are names of rows, not categories."""
@@ -35,6 +41,38 @@ class Shelf:
             raise ValueError(f"repeat is {repeat!r}")
         rows = zip(*columns.values(), strict=True)
         return cls(tuple(dict(zip(columns, row, strict=True)) for row in rows), repeat)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The points of the cube that stand for the rows of a shelf."""
+
+    table: Reals[np.ndarray, "N D"]
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree  # late: few spaces are tables
+
+        return cKDTree(self.table)
+
+    def check_apart(self) -> None:
+        """Raise if two rows can hardly be told apart."""
+        close = next(iter(sorted(self._tree.query_pairs(APART, p=np.inf))), None)
+        if close is not None:
+            raise ValueError(
+                f"rows {close[0]} and {close[1]} differ by less than {APART:g} of every column's "
+                "range, so the model cannot tell them apart; put a column on a log scale, log=[…], "
+                "or leave one of them out"
+            )
+
+    def at(self, x: Reals[np.ndarray, " D"]) -> int | None:
+        """The number of the row at a point; None where there is none."""
+        far, row = self._tree.query(x, p=np.inf)
+        return int(row) if far <= ON else None
+
+    def nearest(self, x: Reals[np.ndarray, " D"]) -> int:
+        """The number of the row nearest to a point."""
+        return int(self._tree.query(x)[1])
 
 
 def read_rows(

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from optpair.problem.columns import accept, layout_of, place
 from optpair.problem.conditions import Conditions
-from optpair.problem.layout import Column, Grid, Layout
+from optpair.problem.layout import Layout
 from optpair.problem.limits import Limits, Where
 from optpair.problem.linear import Rows, check_region
 from optpair.problem.parameters import (
@@ -28,14 +29,13 @@ from optpair.problem.parameters import (
     parameter_to_json,
     width,
 )
+from optpair.problem.parameters.contexts import check_context
+from optpair.problem.parameters.fidelities import check_look
 from optpair.problem.rounding import Rounding
-from optpair.problem.shelf import Shelf, read_rows
+from optpair.problem.shelf import Places, Shelf, read_rows
 from optpair.shapes import Float as Reals
 
 __all__ = ["Categorical", "Context", "Fidelity", "Float", "Int", "Ordinal", "Parameter", "Space"]
-
-APART = 1e-5  # of the cube: rows of a shelf that are closer in every column are one to the model
-ON = 1e-9  # of the cube: values so close to a row's are that row's
 
 
 class Space(Mapping[str, Parameter]):
@@ -100,7 +100,7 @@ class Space(Mapping[str, Parameter]):
             self.shelf = parameters.shelf
         self.conditions = Conditions(self._parameters)
         self.limits: Limits = Limits.parse(where).check_names(self._parameters)
-        _check_limits(self.limits, self.conditions)
+        self.limits.check_conditions(self.conditions)
         if self.limits.linear:
             check_region(self.limits.linear, self._parameters, self.layout)
 
@@ -144,39 +144,26 @@ class Space(Mapping[str, Parameter]):
     def _with(self, shelf: Shelf) -> Space:
         """On a shelf whose rows can be told apart."""
         self.shelf = shelf
-        close = next(iter(sorted(self._tree.query_pairs(APART, p=np.inf))), None)
-        if close is not None:
-            raise ValueError(
-                f"rows {close[0]} and {close[1]} differ by less than {APART:g} of every column's "
-                "range, so the model cannot tell them apart; put a column on a log scale, log=[…], "
-                "or leave one of them out"
-            )
+        self._places.check_apart()
         return self
 
-    @cached_property
+    @property
     def table(self) -> Reals[np.ndarray, "N D"] | None:
         """The points of the shelf's rows; None where the space is no table."""
-        if self.shelf is None:
-            return None
-        places = [
-            [u for name, p in self.items() for u in _encode(p, name, row[name])]
-            for row in self.shelf.rows
-        ]
-        return np.array(places)
+        return None if self.shelf is None else self._places.table
 
     @cached_property
-    def _tree(self) -> Any:
-        from scipy.spatial import cKDTree  # late: few spaces are tables
-
-        assert self.table is not None
-        return cKDTree(self.table)
+    def _places(self) -> Places:
+        assert self.shelf is not None
+        rows: tuple[Mapping[str, Any], ...] = self.shelf.rows
+        entries = [[u for n, p in self.items() for u in p._encode(row[n])] for row in rows]
+        return Places(np.array(entries))
 
     def row(self, params: Mapping[str, object]) -> int | None:
         """The number of the shelf's row with these values; None where there is none."""
         if self.shelf is None:
             raise ValueError("only a space of rows has rows: see Space.of_rows")
-        far, row = self._tree.query(self.encode(params, anywhere=True), p=np.inf)
-        return int(row) if far <= ON else None
+        return self._places.at(self.encode(params, anywhere=True))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -201,19 +188,7 @@ class Space(Mapping[str, Parameter]):
             ValueError: if a name is missing or unknown, or a value is not accepted.
             TypeError: if it is no mapping, or a value has a wrong type.
         """
-        names = tuple(self.targets)
-        example = f"at={{{', '.join(f'{name!r}: …' for name in names)}}}"
-        if not names:
-            raise ValueError(f"at is {given!r:.80}, but the space has no Fidelity; leave it out")
-        if not isinstance(given, Mapping):
-            raise TypeError(f"at must be a dict like {example}, not {given!r:.80}")
-        for name in given:
-            if name not in names:
-                raise ValueError(f"at has {name!r}, which is no Fidelity; give {example}")
-        missing = [name for name in names if name not in given]
-        if missing:
-            raise ValueError(f"at is missing {', '.join(map(repr, missing))}; give {example}")
-        return {name: _check(self[name], f"at {name!r}", given[name]) for name in names}
+        return check_look(self, given)
 
     @cached_property
     def prices(self) -> tuple[Price, ...]:
@@ -234,65 +209,21 @@ class Space(Mapping[str, Parameter]):
             ValueError: if a name is missing or unknown, or a value is not accepted.
             TypeError: if it is no mapping, or a value has a wrong type.
         """
-        names = self.contexts
-        if given is None and not names:
-            return {}
-        example = f"context={{{', '.join(f'{name!r}: …' for name in names)}}}"
-        if given is None:
-            raise ValueError(
-                f"context is missing: {', '.join(map(repr, names))} must be given, {example}"
-            )
-        if not isinstance(given, Mapping):
-            raise TypeError(f"context must be a dict like {example}, not {given!r:.80}")
-        if not names and given:
-            raise ValueError(
-                f"context is {dict(given)!r:.80}, but the space has no Context; leave it out"
-            )
-        for name in given:
-            if name not in names:
-                chosen = ", which is chosen and not given" if name in self else ""
-                raise ValueError(f"context has {name!r}{chosen}; give {example}")
-        missing = [name for name in names if name not in given]
-        if missing:
-            raise ValueError(f"context is missing {', '.join(map(repr, missing))}; give {example}")
-        return {name: _check(self[name], f"context {name!r}", given[name]) for name in names}
+        return check_context(self, given)
 
     def columns_of(self, values: Mapping[str, Any]) -> dict[int, float]:
         """What the columns of some parameters hold for legal values."""
         found, start = dict[int, float](), 0
         for name, p in self.items():
             if name in values:
-                found |= dict(enumerate(_encode(p, name, values[name]), start))
+                found |= dict(enumerate(p._encode(values[name]), start))
             start += width(p)
         return found
 
     @cached_property
     def layout(self) -> Layout:
         """The columns of the unit cube that stand for the parameters."""
-        owner: list[int] = []
-        stepped: list[int] = []
-        groups: list[tuple[int, int]] = []
-        grids: dict[int, Grid] = {}
-        first: dict[str, int] = {}
-        rows: list[Column] = []
-        for index, (name, p) in enumerate(self.items()):
-            first[name] = len(rows)
-            start, columns, column = len(rows), width(p), None
-            if isinstance(p, Categorical):
-                groups.append((start, start + columns))
-            else:
-                column = p._column
-            if column is not None:
-                stepped.append(start)
-                if column.grid is not None:
-                    grids[start] = column.grid
-            owner += [index] * columns
-            rows += [column or Column()] * columns
-        last, offset, log = (np.array([getattr(r, n) for r in rows]) for n in Column._fields[:3])
-        conditions = self.conditions.columns(self._parameters, first)
-        return Layout(
-            last, offset, log, tuple(owner), tuple(stepped), tuple(groups), grids, conditions
-        )
+        return layout_of(self._parameters, self.conditions)
 
     def check(self, params: Mapping[str, object], *, anywhere: bool = False) -> dict[str, Value]:
         """A clean copy with plain Python values in the space's order, or an error.
@@ -315,11 +246,12 @@ class Space(Mapping[str, Parameter]):
                 close = difflib.get_close_matches(str(name).lower(), lower, n=1)
                 hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
                 problems.append(f"unknown {name!r}{hint}")
-        check, clean = _accept if anywhere else _check, dict[str, Value]()
+        clean = dict[str, Value]()
         for name in self.conditions.order:
             if self.conditions.holds(name, clean) or name not in self.conditions.when:
                 if name in params:
-                    clean[name] = check(self[name], name, params[name])
+                    p, given = self[name], params[name]
+                    clean[name] = accept(p, name, given) if anywhere else p._check(name, given)
                 else:
                     problems.append(f"missing {name!r}{self._why(name)}")
             elif name in params and not problems:
@@ -342,12 +274,12 @@ class Space(Mapping[str, Parameter]):
         It is one of the cube's unless values may be `anywhere`, as in `check`.
         """
         values: dict[str, Any] = self.check(params, anywhere=anywhere)
-        columns = _place if anywhere else _encode
         x, begin = self.layout.asleep.copy(), 0
         for name, p in self.items():
             end = begin + width(p)
             if name in values:
-                x[begin:end] = columns(p, name, values[name])
+                own = values[name]
+                x[begin:end] = place(p, name, own) if anywhere else p._encode(own)
             begin = end
         return x
 
@@ -371,13 +303,13 @@ class Space(Mapping[str, Parameter]):
             if name not in params or not (there or self.conditions.holds(name, known)):
                 continue
             try:
-                known[name] = _accept(p, name, params[name])
+                known[name] = accept(p, name, params[name])
             except ValueError:
                 if isinstance(p, Categorical):
                     continue
                 raise
             start = starts[name]
-            x[start : start + width(p)] = _place(p, name, known[name])
+            x[start : start + width(p)] = place(p, name, known[name])
         return x
 
     def fits(self, params: Mapping[str, object]) -> bool:
@@ -413,7 +345,7 @@ class Space(Mapping[str, Parameter]):
         if point.shape != (columns,) or np.isnan(point).any():
             raise ValueError(f"x must be {columns} numbers, one per column of the cube, not {x!r}")
         if self.shelf is not None:
-            return dict(self.shelf.rows[int(self._tree.query(point)[1])])
+            return dict(self.shelf.rows[self._places.nearest(point)])
         entries = iter(point.tolist())
         values = {n: p._decode([next(entries) for _ in range(width(p))]) for n, p in self.items()}
         if self.conditions:
@@ -471,41 +403,3 @@ class Space(Mapping[str, Parameter]):
             return f"<Space of {len(self.shelf.rows)} rows: {', '.join(self)}>"
         where = f", where={self.limits!r}" if self.limits else ""
         return f"Space({self._parameters!r}{where})"
-
-
-def _check_limits(limits: Limits, conditions: Conditions) -> None:
-    """Texts are of what is always there, and decides on nothing."""
-    for limit in limits.linear:
-        for name, _ in limit.weights:
-            if name in conditions.when or name in conditions.parents:
-                why = "has `when`" if name in conditions.when else "others depend on"
-                raise ValueError(
-                    f"where {limit.text!r} names {name!r}, which {why}: use a function of the "
-                    f"active parameters: where=lambda p: {name!r} not in p or …"
-                )
-
-
-def _check(p: Parameter, name: str, value: object) -> Value:
-    """A legal value."""
-    return p._check(name, value)
-
-
-def _accept(p: Parameter, name: str, value: object) -> Value:
-    """A legal value or, where it is none, one that has a place all the same."""
-    try:
-        return p._check(name, value)
-    except ValueError:
-        return p._accept(name, value)
-
-
-def _encode(p: Parameter, name: str, value: Any) -> list[float]:
-    """What stands for a legal value."""
-    return p._encode(value)
-
-
-def _place(p: Parameter, name: str, value: Any) -> list[float]:
-    """What stands for an accepted value: the same, where it is legal."""
-    try:
-        return p._encode(p._check(name, value))  # type: ignore[arg-type]
-    except ValueError:
-        return p._place(value)

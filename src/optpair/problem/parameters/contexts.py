@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -66,3 +66,29 @@ class ContextRange(Context, Float):
     def __repr__(self) -> str:
         log = ", log=True" if self.log else ""
         return f"Context({self.low!r}, {self.high!r}{log})"
+
+
+def check_context(parameters: Mapping[str, Any], given: object) -> dict[str, Value]:
+    """A clean copy of a context: see `Space.check_context`."""
+    names = [name for name, p in parameters.items() if isinstance(p, Context)]
+    if given is None and not names:
+        return {}
+    example = f"context={{{', '.join(f'{name!r}: …' for name in names)}}}"
+    if given is None:
+        raise ValueError(
+            f"context is missing: {', '.join(map(repr, names))} must be given, {example}"
+        )
+    if not isinstance(given, Mapping):
+        raise TypeError(f"context must be a dict like {example}, not {given!r:.80}")
+    if not names and given:
+        raise ValueError(
+            f"context is {dict(given)!r:.80}, but the space has no Context; leave it out"
+        )
+    for name in given:
+        if name not in names:
+            chosen = ", which is chosen and not given" if name in parameters else ""
+            raise ValueError(f"context has {name!r}{chosen}; give {example}")
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ValueError(f"context is missing {', '.join(map(repr, missing))}; give {example}")
+    return {name: parameters[name]._check(f"context {name!r}", given[name]) for name in names}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
 
-from optpair.problem.parameters.base import assign, plain
+from optpair.problem.parameters.base import Value, assign, plain
 from optpair.problem.parameters.floats import Float
 from optpair.problem.parameters.ints import Int
 from optpair.shapes import Float as Float64
@@ -142,3 +143,20 @@ class FidelityFloat(Fidelity, Float):
 
     def __repr__(self) -> str:
         return _shown(self)
+
+
+def check_look(parameters: Mapping[str, Any], given: object) -> dict[str, Value]:
+    """A clean copy of the fidelities of a look: see `Space.check_look`."""
+    names = [name for name, p in parameters.items() if isinstance(p, Fidelity)]
+    example = f"at={{{', '.join(f'{name!r}: …' for name in names)}}}"
+    if not names:
+        raise ValueError(f"at is {given!r:.80}, but the space has no Fidelity; leave it out")
+    if not isinstance(given, Mapping):
+        raise TypeError(f"at must be a dict like {example}, not {given!r:.80}")
+    for name in given:
+        if name not in names:
+            raise ValueError(f"at has {name!r}, which is no Fidelity; give {example}")
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ValueError(f"at is missing {', '.join(map(repr, missing))}; give {example}")
+    return {name: parameters[name]._check(f"at {name!r}", given[name]) for name in names}
