@@ -469,6 +469,22 @@ def test_guesses_come_first() -> None:
     assert study.ask(space).params == {"lr": pytest.approx(1e-2), "act": "b"}
 
 
+def test_guesses_come_first_where_the_space_is_not_known() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("lr", 1e-4, 1, log=True) + trial.suggest_float("b", 0, 1)
+
+    study = optuna.create_study(sampler=JESSampler(seed=0, guess={"lr": 1e-2}))
+    study.optimize(objective, n_trials=2)
+    assert study.trials[0].params["lr"] == 1e-2
+    assert study.trials[1].params["lr"] != 1e-2
+    plain = optuna.create_study(sampler=JESSampler(seed=0))
+    plain.optimize(objective, n_trials=1)
+    assert study.trials[0].params["b"] == plain.trials[0].params["b"]
+    wrong = optuna.create_study(sampler=JESSampler(seed=0, guess={"lr": 3}))
+    with pytest.raises(ValueError, match="Float's guess must be from 0.0001 to 1.0, not 3"):
+        wrong.optimize(objective, n_trials=1)
+
+
 @pytest.mark.parametrize(
     ("told", "message"),
     [

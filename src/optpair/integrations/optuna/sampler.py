@@ -284,6 +284,10 @@ class JESSampler(BaseSampler):
         """A value for a parameter that is not modelled, or not yet."""
         self._check(study)
         self._say(study, param_name, param_distribution)
+        guess = {name: own for name, own in self._guesses.items() if name == param_name}
+        if guess and trial.number == 0:  # as the first trial of any other search
+            self._domain({param_name: param_distribution}, guesses=guess)  # which checks it
+            return guess[param_name][0]
         sampler = self._independent
         if sampler is None:
             text = f"{self._seed}:{trial.number}:{param_name}"
