@@ -267,8 +267,10 @@ def test_functions_that_cannot_be_followed(
     function: Any, error: type[Exception], message: str
 ) -> None:
     space = Space({"x": Float(-1, 1), "y": Float(-1, 1)}, where=function)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         cheap(space=space)
+    if error is KeyError:
+        assert "while where's function was asked about {'x': " in caught.value.__notes__[0]
 
 
 def test_minimize_and_the_report(tmp_path: Path) -> None:

@@ -481,7 +481,7 @@ def test_guesses_come_first_where_the_space_is_not_known() -> None:
     plain.optimize(objective, n_trials=1)
     assert study.trials[0].params["b"] == plain.trials[0].params["b"]
     wrong = optuna.create_study(sampler=JESSampler(seed=0, guess={"lr": 3}))
-    with pytest.raises(ValueError, match="Float's guess must be from 0.0001 to 1.0, not 3"):
+    with pytest.raises(ValueError, match=r"Float's guess must be from 0.0001 to 1.0, not 3"):
         wrong.optimize(objective, n_trials=1)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from optpair.problem.limits import Limits, parse
 from optpair.problem.linear import Rows
-from optpair.problem.space import Categorical, Float, Int, Space
+from optpair.problem.space import Categorical, Float, Int, Ordinal, Space
 
 THREE: dict[str, Any] = {name: Float(0, 1) for name in "abc"}
 MANY: dict[str, Any] = {
@@ -224,6 +224,11 @@ def test_values_that_were_suggested_stay_what_they_are() -> None:
         values = space.decode(x)
         again = space.decode(space.encode(values))
         assert again == values
+
+
+def test_levels_at_uneven_distances_are_no_line() -> None:
+    with pytest.raises(ValueError, match=r"'n', an Ordinal, .* use a function"):
+        Space({"n": Ordinal([1, 2, 5]), "x": Float(0, 9)}, where=["n <= x"])
 
 
 def test_fixed_parameters_leave_the_rest_of_a_limit() -> None:

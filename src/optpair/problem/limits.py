@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from optpair.problem.conditions import Conditions
-from optpair.problem.parameters import Context, Fidelity, Float, Int, Parameter
+from optpair.problem.parameters import Context, Fidelity, Float, Int, Ordinal, Parameter
 
 Function = Callable[[dict[str, Any]], bool]
 Where = str | Function | Sequence[str | Function]
@@ -141,7 +141,11 @@ class Limits:
         """What the function says of values; True where there is none."""
         if self.function is None:
             return True
-        said = self.function(dict(values))
+        try:
+            said = self.function(dict(values))
+        except Exception as error:
+            error.add_note(f"while where's function was asked about {dict(values)!r}")
+            raise
         if not isinstance(said, bool | np.bool_):
             raise TypeError(
                 f"where's function must return True or False, not {said!r:.80} for {dict(values)!r}"
@@ -243,9 +247,16 @@ def _refused(text: str, why: str) -> ValueError:
 
 
 def _check_kind(text: str, name: str, p: Parameter) -> None:
+    if isinstance(p, Ordinal):
+        raise _refused(
+            text,
+            f"has {name!r}, an Ordinal, whose levels are at uneven distances; use a function: "
+            f"where=lambda p: p[{name!r}] …, or a Float or Int with a step",
+        )
     if not isinstance(p, Float | Int):
         raise _refused(
-            text, f"has {name!r}, which has no number; use a function: where=lambda p: p[{name!r}]"
+            text,
+            f"has {name!r}, which has no number; use a function: where=lambda p: p[{name!r}] …",
         )
     if isinstance(p, Context | Fidelity):
         kind = "Context" if isinstance(p, Context) else "Fidelity"
