@@ -15,11 +15,16 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize("arguments", [(), ("run",), ("summary",)])
-def test_help(arguments: tuple[str, ...]) -> None:
-    code, output = run(*arguments, "--help")
+COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_neither_types_nor_sentences_that_are_cut_short(command: str) -> None:
+    code, output = run(*filter(None, [command]), "--help")
     assert code == 0
     assert "Usage" in output
+    assert "<" not in output.replace("<=", "")
+    assert "..." not in output.replace("[ARGS]...", "").replace("FILES...", "").replace("]...", "")
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, USAGE, fail, say
+from optpair.cli.help_texts import PlainApp, PlainCommand
 
-app = typer.Typer(help="The paper's experiments, speed, and figures of both.", no_args_is_help=True)
+app = PlainApp(help="Experiments, speed, and figures of both.", add_completion=False)
 
 
-class Several(TyperCommand):
+class Several(PlainCommand):
     """A command whose repeated options also take several values at once: `--dims 2 4`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -55,17 +55,20 @@ def run(
     dims: Annotated[list[int], typer.Option(help="Only tasks of these dimensions.")] = [],  # noqa: B006
     methods: Annotated[
         list[str],
-        typer.Option(help="Not the paper's: jes, jes:pairs=20, optpair, random, optuna-gp …"),
+        typer.Option(
+            help="Instead of the paper's: jes, jes:pairs=20, optpair, random, optuna-gp …"
+        ),
     ] = [],  # noqa: B006
     repetitions: Annotated[
-        int | None, typer.Option(min=1, help="Seeds; by default what two cores can bear.")
+        int | None, typer.Option(min=1, help="How many seeds; by default what two cores can do.")
     ] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="As many repetitions as the paper, task by task.")
+        bool, typer.Option("--paper", help="As many repetitions per task as in the paper.")
     ] = False,
     first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     evaluations: Annotated[
-        int | None, typer.Option(min=1, help="After the initial design, instead of the paper's.")
+        int | None,
+        typer.Option(min=1, help="How many after the initial design; the paper's by default."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
     scheduler: Annotated[
@@ -73,13 +76,13 @@ def run(
     ] = None,
     out: Rows = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what is to be done, and how long it takes.")
+        bool, typer.Option("--plan", help="Only say what there is to do, and how long it takes.")
     ] = False,
 ) -> None:
-    """Run an experiment, or go on with it: runs that are on file are not done again.
+    """Run an experiment, or continue it.
 
-    A run is (experiment, task, method, seed). It may be killed at any time, and several runners may
-    share a file.
+    A run is (experiment, task, method, seed); runs that are on file are not done again. It may be
+    killed at any time, and several runners may share a file.
     """
     from optpair_bench.running import runner
 
@@ -110,11 +113,11 @@ def run(
 @app.command(cls=Several)
 def optima(
     tasks: Annotated[list[str], typer.Option(help="Only these tasks.")] = [],  # noqa: B006
-    out: Annotated[Path, typer.Option(help="The file; its other tasks stay.")] = Path(
+    out: Annotated[Path, typer.Option(help="The file; other tasks in it stay.")] = Path(
         "bench/src/optpair_bench/tasks/packages.json"
     ),
 ) -> None:
-    """Measure the packages' functions for `answers`: their spreads and their best points."""
+    """Measure the functions of `answers`: spreads and best points."""
     from optpair_bench.tasks import check, packages
     from optpair_bench.tasks import optima as measuring
 
@@ -131,10 +134,15 @@ def optima(
 
 @app.command()
 def merge(
-    out: Annotated[Path, typer.Argument(help="The file that is added to, or made.")],
-    files: Annotated[list[Path], typer.Argument(help="Files of rows, say from other machines.")],
+    out: Annotated[Path, typer.Argument(help="The file to add to, or to make.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of rows, for example from other machines.")
+    ],
 ) -> None:
-    """Put the rows of several files into one; runs that are there already stay as they are."""
+    """Merge the rows of several files into one.
+
+    Runs that are there already stay as they are.
+    """
     from optpair_bench.running import rows
 
     try:
@@ -150,11 +158,12 @@ def merge(
 def table(
     experiment: Name,
     kind: Annotated[
-        str | None, typer.Option(help="inference, simple or observed; all that are shown if none.")
+        str | None,
+        typer.Option(help="inference, simple or observed; by default all that the experiment has."),
     ] = None,
     rows: Rows = None,
 ) -> None:
-    """Show what an experiment's rows say, as Markdown."""
+    """Show the results of an experiment, as Markdown."""
     from optpair_bench.analysis import outcomes, spaces, statistics
     from optpair_bench.running import experiments
     from optpair_bench.running.rows import read
@@ -186,14 +195,17 @@ def summary(
             help="Files of rows; by default bench/results/ of every experiment but ablations."
         ),
     ] = None,
-    to: Annotated[str, typer.Option(help="The method that others are compared with.")] = "optpair",
+    to: Annotated[str, typer.Option(help="The method to compare others with.")] = "optpair",
     kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
     budgets: Annotated[
-        list[int], typer.Option(min=1, help="Evaluations a dimension; the nearest checkpoint.")
+        list[int], typer.Option(min=1, help="Evaluations per dimension; the nearest checkpoint.")
     ] = [25, 50],  # noqa: B006
-    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, and the one of --to.")] = [],  # noqa: B006
 ) -> None:
-    """Show how each method fares over all tasks, which weigh equally, as Markdown."""
+    """Compare the methods over all tasks, as Markdown.
+
+    All tasks have the same weight.
+    """
     from optpair_bench.analysis import overall
     from optpair_bench.running import experiments
     from optpair_bench.running.rows import read
@@ -214,13 +226,16 @@ def arena(
         list[Path] | None,
         typer.Argument(help="Files of rows; by default bench/results/answers*.jsonl."),
     ] = None,
-    to: Annotated[str, typer.Option(help="The method that is put beside the peers.")] = "optpair",
+    to: Annotated[str, typer.Option(help="The method to compare with the peers.")] = "optpair",
     budgets: Annotated[
-        list[int], typer.Option(min=1, help="Evaluations a dimension: 2, 5, 10 or 20.")
+        list[int], typer.Option(min=1, help="Evaluations per dimension: 2, 5, 10 or 20.")
     ] = [5, 10, 20],  # noqa: B006
-    methods: Annotated[list[str], typer.Option(help="Only these, beside that one.")] = [],  # noqa: B006
+    methods: Annotated[list[str], typer.Option(help="Only these, and the one of --to.")] = [],  # noqa: B006
 ) -> None:
-    """Show ours beside its peers by dimension, noise and budget, as Markdown."""
+    """Compare ours with its peers, as Markdown.
+
+    By dimension, noise and budget.
+    """
     from optpair_bench.analysis import arena, statistics
     from optpair_bench.running.rows import read
 
@@ -239,10 +254,12 @@ def arena(
 @app.command()
 def compare(
     old: Annotated[Path, typer.Argument(help="Rows to compare with.")],
-    new: Annotated[Path, typer.Argument(help="Rows of the same runs, say by another engine.")],
+    new: Annotated[
+        Path, typer.Argument(help="Rows of the same runs, for example by another engine.")
+    ],
     kind: Annotated[str, typer.Option(help="inference, simple or observed.")] = "inference",
 ) -> None:
-    """Show what became better or worse between two files of rows, run by run, as Markdown."""
+    """Compare two files of rows, run by run, as Markdown."""
     from optpair_bench.analysis import compare
     from optpair_bench.running import experiments
     from optpair_bench.running.rows import read
@@ -260,10 +277,10 @@ def compare(
 @app.command()
 def figures(
     experiment: Annotated[
-        str, typer.Argument(help="An experiment, together, approximation, or all.")
+        str, typer.Argument(help="An experiment, `together`, `approximation`, or `all`.")
     ],
     rows: Rows = None,
-    folder: Annotated[Path, typer.Option(help="Where the PNGs go.")] = Path("docs/figures"),
+    folder: Annotated[Path, typer.Option(help="Where to write the PNGs.")] = Path("docs/figures"),
 ) -> None:
     """Redraw the paper's figures from the rows on file."""
     try:
@@ -281,7 +298,7 @@ def figures(
 def page(
     out: Annotated[Path, typer.Option(help="The overview.")] = Path("docs/benchmarks.md"),
 ) -> None:
-    """Write the pages that put our results beside the paper's claims, from the rows on file."""
+    """Write the pages of results beside the paper's claims."""
     try:
         from optpair_bench.page import write
 
@@ -296,16 +313,14 @@ def page(
 def speed(
     d: Annotated[list[int], typer.Option(min=1, help="Dimensions; repeat for more.")] = [6],  # noqa: B006
     n: Annotated[
-        list[int], typer.Option(min=2, help="Told trials when timing begins; repeat for more.")
+        list[int], typer.Option(min=2, help="Told trials before timing begins; repeat for more.")
     ] = [100],  # noqa: B006
     sets: Annotated[int | None, typer.Option(min=1, help="Hyperparameter sets.")] = None,
     pairs: Annotated[int | None, typer.Option(min=1, help="Optimal pairs per set.")] = None,
     candidates: Annotated[int | None, typer.Option(min=1, help="Screened points.")] = None,
     method: Annotated[
         list[str],
-        typer.Option(
-            help="Acquisition function, the default one unless given; repeat for more beside it."
-        ),
+        typer.Option(help="Acquisition function; repeat to compare several."),
     ] = [],  # noqa: B006 — Typer's way to a repeated option
     repeats: Annotated[int, typer.Option(min=1, help="Timed asks.")] = 20,
     paper: Annotated[
@@ -315,16 +330,16 @@ def speed(
         bool, typer.Option("--peers", help="Optuna and BoTorch beside it (see `make peers`).")
     ] = False,
     levels: Annotated[
-        int | None, typer.Option(min=2, help="Inputs are whole numbers of so many levels.")
+        int | None, typer.Option(min=2, help="Inputs are whole numbers with this many levels.")
     ] = None,
     cold: Annotated[
-        bool, typer.Option("--cold", help="Instead: new processes up to their first ask.")
+        bool, typer.Option("--cold", help="Instead: new processes, up to their first ask.")
     ] = False,
     studies: Annotated[
         bool, typer.Option("--studies", help="Instead: whole searches, 6-D of 100 and 2-D of 15.")
     ] = False,
     search: Annotated[
-        int, typer.Option(min=0, help="Instead: the slowest ask of a search of so many trials.")
+        int, typer.Option(min=0, help="Instead: the slowest ask of a search of this many trials.")
     ] = 0,
     outcomes: Annotated[
         bool, typer.Option("--outcomes", help="Instead: a constraint, and two objectives.")
@@ -334,10 +349,10 @@ def speed(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers here.")] = None,
 ) -> None:
-    """Seconds per ask: warm, stage by stage, and beside other libraries.
+    """Time asks, stage by stage, and beside other libraries.
 
     Or, instead, cold starts, whole searches, every ask of a long search, or asks with several
-    outcomes beside those with one, in CPU time.
+    outcomes beside those with one. All in CPU time.
     """
     from optpair_bench.running import cores
 
@@ -380,7 +395,7 @@ def speed(
 @app.command()
 def picture(
     name: Annotated[str, typer.Argument(help="acquisitions, pairs, conditioning or film")],
-    out: Annotated[Path, typer.Option(help="Where the PNG goes; of the film, an SVG.")] = Path(
+    out: Annotated[Path, typer.Option(help="Where to write the PNG (the film is an SVG).")] = Path(
         "picture.png"
     ),
 ) -> None:
@@ -410,13 +425,18 @@ def picture(
 
 @app.command()
 def luck(
-    searches: Annotated[int, typer.Option(min=2, help="Repetitions: seeds from 0 on.")] = 100,
+    searches: Annotated[
+        int, typer.Option(min=2, help="How many searches, with seeds from 0 on.")
+    ] = 100,
     out: Annotated[
-        Path | None, typer.Option(help="JSON lines; searches that are there are not done again.")
+        Path | None, typer.Option(help="JSON lines; searches that are in it are not done again.")
     ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw it here, as PNG.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw it, as PNG.")] = None,
 ) -> None:
-    """The luckiest trial and the recommendation: what they promise, and what they keep."""
+    """Compare what the luckiest trial and the recommendation promise.
+
+    And what they keep.
+    """
     try:
         from optpair_bench.analysis.luck import draw, measure, summary
 
@@ -433,12 +453,17 @@ def luck(
 
 @app.command()
 def coverage(
-    searches: Annotated[int, typer.Option(min=1, help="Of each kind: seeds from 0 on.")] = 40,
+    searches: Annotated[
+        int, typer.Option(min=1, help="Searches of each kind, with seeds from 0 on.")
+    ] = 40,
     out: Annotated[
-        Path, typer.Option(help="JSON lines; searches that are there are not done again.")
+        Path, typer.Option(help="JSON lines; searches that are in it are not done again.")
     ] = Path("bench/results/coverage.jsonl"),
 ) -> None:
-    """How often 95 % intervals hold the truth, on fifteen kinds of objective."""
+    """Measure how often 95 % intervals hold the truth.
+
+    On fifteen kinds of objective.
+    """
     from optpair_bench.analysis.coverage import measure, table
 
     try:
@@ -449,18 +474,23 @@ def coverage(
 
 @app.command()
 def fidelity(
-    searches: Annotated[int, typer.Option(min=1, help="Of each task: seeds from 0 on.")] = 6,
+    searches: Annotated[
+        int, typer.Option(min=1, help="Searches of each task, with seeds from 0 on.")
+    ] = 6,
     methods: Annotated[
         str, typer.Option(help="full, optpair, mf-mes, mf-kg, tpe-hyperband, botorch-mf-mes.")
     ] = "full,optpair,tpe-hyperband",
-    tasks: Annotated[str, typer.Option(help="By default all.")] = "",
+    tasks: Annotated[str, typer.Option(help="Which tasks; by default all.")] = "",
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     out: Annotated[
-        Path, typer.Option(help="JSON lines; searches that are there are not done again.")
+        Path, typer.Option(help="JSON lines; searches that are in it are not done again.")
     ] = Path("bench/results/fidelity.jsonl"),
-    picture: Annotated[Path | None, typer.Option(help="Draw it here, as PNG.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw it, as PNG.")] = None,
 ) -> None:
-    """What cheaper looks save: the cost to reach what a search of whole looks ends at."""
+    """Measure the cost that cheaper looks save.
+
+    That is the cost to reach what a search of whole looks ends at.
+    """
     from optpair_bench.analysis.fidelity import METHODS, measure, table
     from optpair_bench.tasks.looks import LOOK_TASKS
 
@@ -490,29 +520,39 @@ def soak(
     storage: Annotated[
         str | None, typer.Option(help="A storage's URL; an SQLite file in --folder by default.")
     ] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where files go; temporary if none.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to write files; a temporary folder by default.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 4,
-    kills: Annotated[int, typer.Option(min=0, help="How often one of them is killed.")] = 50,
+    kills: Annotated[int, typer.Option(min=0, help="How many of them are killed, in all.")] = 50,
     evaluations: Annotated[int, typer.Option(min=1, help="Trials after the last kill.")] = 20,
     longest: Annotated[
-        float, typer.Option(min=0.0, help="Seconds between two kills, at most.")
+        float, typer.Option(min=0.0, help="The most seconds between two kills.")
     ] = 0.1,
-    seconds: Annotated[float, typer.Option(min=0.0, help="An evaluation takes.")] = 0.01,
-    stale_after: Annotated[float, typer.Option(min=0.1, help="Seconds without a beat.")] = 1.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Seconds that an evaluation takes.")
+    ] = 0.01,
+    stale_after: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds without a heartbeat until a worker counts as dead."),
+    ] = 1.0,
     blind: Annotated[
         bool, typer.Option("--blind", help="Ignore running trials, for comparison.")
     ] = False,
     several: Annotated[
-        bool, typer.Option("--several", help="Two objectives and a constraint, some not measured.")
+        bool,
+        typer.Option(
+            "--several", help="Two objectives and a constraint, with some values missing."
+        ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the study and of the kills.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the study and of the kills.")] = 0,
     setting: Annotated[
-        list[str] | None, typer.Option(help="One of Settings, like sets=3; may be repeated.")
+        list[str] | None, typer.Option(help="A setting, like sets=3; repeat for more.")
     ] = None,
 ) -> None:
-    """Kill workers of a study with SIGKILL at random, and look for anything lost. Shows JSON.
+    """Kill workers at random, and check that nothing is lost.
 
-    Exit code 1 where something was lost, half-written, wrong or told twice.
+    Prints JSON. Exit code 1 if something was lost, half-written, wrong or told twice.
     """
     import tempfile
     import tomllib

@@ -22,7 +22,7 @@ from optpair.cli.common import show as _show
 from optpair.cli.common import study_of as _study
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.cli.exit_codes import fail as _fail
-from optpair.cli.help_texts import PlainCommand
+from optpair.cli.help_texts import PlainApp
 from optpair.stderr import keep_usable
 
 if TYPE_CHECKING:
@@ -56,13 +56,10 @@ class Commands(TyperGroup):
         return None
 
 
-app = typer.Typer(
+app = PlainApp(
     cls=Commands,
-    help="Bayesian optimisation that tells where the optimum is, what it is worth, and how sure "
-    "it is.",
-    no_args_is_help=True,
-    pretty_exceptions_show_locals=False,
-    rich_markup_mode=None,  # its tables call a flag <bool>, and keep the lines of docstrings
+    help="Bayesian optimisation that tells you where the optimum is, what it is worth, and how "
+    "sure it is.",
 )
 
 
@@ -73,12 +70,14 @@ NoiseVar = Annotated[
     list[str] | None,
     typer.Option(
         metavar="VARIANCE",
-        help="The variance of the value's noise; of several outcomes, NAME=VARIANCE for each.",
+        help="The variance of the value's noise; with several outcomes, NAME=VARIANCE for each.",
     ),
 ]
 Cost = Annotated[
     float | None,
-    typer.Option(help="What it cost, in any unit but always the same.", metavar="COST"),
+    typer.Option(
+        help="What it cost, in any unit, as long as it is always the same.", metavar="COST"
+    ),
 ]
 Failed = Annotated[bool, typer.Option("--failed", help="It gave no value.")]
 Message = Annotated[str | None, typer.Option(help="Why it failed.", metavar="TEXT")]
@@ -98,13 +97,13 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Bayesian optimisation that tells where the optimum is, what it is worth, and how sure."""
+    """What every command begins with."""
     keep_usable()
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def demo() -> None:
-    """Tune a real, noisy model."""
+    """Tune a real, noisy model, and show what is found."""
     try:
         from optpair.demo import main as show
 
@@ -113,31 +112,35 @@ def demo() -> None:
         _fail(f"the demo needs {error.name}: pip install 'optpair[demo]'")
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def run(
     file: File,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes on this machine.", metavar="N")
     ] = 1,
     seconds: Annotated[
-        float | None, typer.Option(help="Start no trial after so many seconds.", metavar="SECONDS")
+        float | None,
+        typer.Option(help="Start no new trial after this many seconds.", metavar="SECONDS"),
     ] = None,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Go on though the first trials all fail alike.")
+        bool,
+        typer.Option(
+            "--keep-going", help="Continue even if the first trials all fail in the same way."
+        ),
     ] = False,
     worker_of: Annotated[int | None, typer.Option(hidden=True)] = None,
     stops: Annotated[int | None, typer.Option(hidden=True)] = None,
     json: Json = False,
 ) -> None:
-    """Evaluate a study's objective until it has its evaluations.
+    """Run a study until all its evaluations are made.
 
-    Run it again to resume, or on more machines that share the storage. Ctrl-C lets the running
+    Run it again to continue, or on more machines that share the storage. Ctrl-C lets the running
     trial end; a second one abandons it. `optpair pause`, `resume` and `stop` reach every worker of
     the study, on all machines.
 
-    Exit codes: 0 all evaluations were made, or are out by hand, or time or budget are over; 1
-    error; 3 none of them gave a value, or the first ones all failed alike; 130 interrupted or
-    stopped.
+    Exit codes: 0 if all evaluations were made or are out by hand, or if the time or the budget is
+    used up; 1 for an error; 3 if no trial gave a value, or the first ones all failed in the same
+    way; 130 if interrupted or stopped.
     """
     if seconds is not None and not 0 < seconds < float("inf"):
         _fail(f"--seconds must be a finite number above 0, not {seconds}", USAGE)
@@ -193,18 +196,21 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
         _fail("the workers ended before all evaluations were made; run this again")
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def ask(
     file: File,
     n: Annotated[
         int | None,
         typer.Option(
-            "--n", min=1, max=1000, help="A plate: so many that are good together.", metavar="N"
+            "--n", min=1, max=1000, help="A plate: this many trials, chosen together.", metavar="N"
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Suggest a trial for you to run, or --n of them; tell what it gave by its number."""
+    """Suggest a trial for you to run, or --n of them at once.
+
+    Then `optpair tell` its result, by the trial's number.
+    """
     with _study(file) as study:
         from optpair.studies import commands
 
@@ -213,34 +219,34 @@ def ask(
         _show(found[0] if n is None else found, json, text)
 
 
-@app.command(cls=PlainCommand, context_settings=NEGATIVE)
+@app.command(context_settings=NEGATIVE)
 def tell(
     file: File,
     given: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="TRIAL VALUE",
-            help="The trial's number, as `ask` gave it, and the value; with --params the value. Of "
-            "several outcomes, NAME=VALUE for each that was measured.",
+            help="The trial's number, as `ask` gave it, and its value; with --params, only the "
+            "value. With several outcomes, NAME=VALUE for each that was measured.",
         ),
     ] = None,
     params: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="A point of your own instead of a trial's number: once per parameter.",
+            help="A point of your own instead of a trial's number; repeat for every parameter.",
         ),
     ] = None,
     noise_var: NoiseVar = None,
     cost: Cost = None,
     failed: Failed = False,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Forget it.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Forget the trial.")] = False,
     message: Message = None,
     json: Json = False,
 ) -> None:
-    """Tell what a trial gave: VALUE, --failed, or --cancel.
+    """Tell the result of a trial: VALUE, --failed, or --cancel.
 
-    With --params, tell what a point of your own gave, which nobody asked for.
+    With --params, tell the result of a point of your own, which was not suggested.
     """
     rest = list(given or [])
     trial = None if params else _whole("TRIAL", rest)
@@ -265,15 +271,15 @@ def tell(
         _show(found, json, f"trial {found['trial']}: {found['state']}")
 
 
-@app.command(cls=PlainCommand, context_settings=NEGATIVE)
+@app.command(context_settings=NEGATIVE)
 def revise(
     file: File,
-    trial: Annotated[int, typer.Argument(help="Its number.", min=0, metavar="TRIAL")],
+    trial: Annotated[int, typer.Argument(help="The trial's number.", min=0, metavar="TRIAL")],
     given: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="VALUE",
-            help="What it really gave; of several outcomes, NAME=VALUE for each.",
+            help="The right value; with several outcomes, NAME=VALUE for each.",
         ),
     ] = None,
     noise_var: NoiseVar = None,
@@ -281,10 +287,10 @@ def revise(
     message: Message = None,
     json: Json = False,
 ) -> None:
-    """Correct what a trial was told: VALUE, or --failed.
+    """Correct the result of a trial: VALUE, or --failed.
 
-    The storage keeps what was told before; every command, worker and page of optpair goes by the
-    correction. Of several outcomes, those that are not given count as not measured.
+    The storage keeps what was told before; every command, worker and page of optpair uses the
+    correction. With several outcomes, those that are not given count as not measured.
     """
     values = told.numbers("VALUE", given or [])
     if bool(values) == failed:
@@ -308,27 +314,28 @@ def _whole(name: str, rest: list[str]) -> int:
     return int(rest.pop(0))
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def recommend(
     file: File,
     prefer: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=WEIGHT", help="Of a front, the point for whom objectives matter so much."
+            metavar="NAME=WEIGHT", help="With several objectives: the compromise for these weights."
         ),
     ] = None,
     near: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE", help="Of a front, the point whose outcomes come closest to this."
+            metavar="NAME=VALUE",
+            help="With several objectives: the compromise closest to these values.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the best predicted point, with its 95 % interval. Exit code 3: no value yet.
+    """Show the best predicted point, with its 95 % interval.
 
-    Under constraints it has the probability of meeting them; of several objectives, the best
-    compromises are shown, or one of them.
+    With constraints, it comes with the probability of meeting them. With several objectives, the
+    best compromises are shown, or one of them. Exit code 3: no trial has a value yet.
     """
     if prefer and near:
         _fail("give one of --prefer and --near", USAGE)
@@ -341,19 +348,20 @@ def recommend(
         _show(found, json, text)
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def report(
     target: watching.Target,
     study: watching.Name = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where the page goes; beside the study file or the run by default.", metavar="PATH"
+            help="Where to write it; next to the study file or the saved run by default.",
+            metavar="PATH",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a page on what was found, one HTML file that needs nothing else."""
+    """Write a report: one HTML file that needs nothing else."""
     if watching.is_study_file(target):
         with _study(Path(target)) as file:
             from optpair.studies import commands
@@ -367,9 +375,9 @@ def report(
     _show(found, json, f"{found['path']}\n{found['verdict']}")
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def status(file: File, json: Json = False) -> None:
-    """Show how many trials ended, how, why the last of them failed, and which are out."""
+    """Show how far a study is: trials, failures, what is out."""
     with _study(file) as study:
         from optpair.studies import commands
 
@@ -377,15 +385,15 @@ def status(file: File, json: Json = False) -> None:
         _show(found, json, words.status(found))
 
 
-@app.command(cls=PlainCommand)
+@app.command()
 def export(
     file: File,
     out: Annotated[
-        Path | None, typer.Option(help="Write here instead of showing.", metavar="PATH")
+        Path | None, typer.Option(help="Write to this file instead.", metavar="PATH")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show every trial as CSV, or as JSON."""
+    """Print every trial as CSV, or as JSON."""
     with _study(file) as study:
         from optpair.studies import commands
 
@@ -401,7 +409,7 @@ def export(
 
 
 for command in (watching.watch, watching.pause, watching.resume, watching.stop):
-    app.command(cls=PlainCommand)(command)
+    app.command()(command)
 
 
 if __name__ == "__main__":

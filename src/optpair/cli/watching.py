@@ -36,21 +36,26 @@ def watch(
     host: Annotated[
         str,
         typer.Option(
-            help="The address to serve at. Others than loopback need the token.", metavar="ADDRESS"
+            help="The address to serve at. Off loopback, readers need the token too.",
+            metavar="ADDRESS",
         ),
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help="The port; 8765 by default, or else a free one.", metavar="PORT"
+            min=0,
+            max=65535,
+            help="The port; by default 8765, or a free one if it is taken.",
+            metavar="PORT",
         ),
     ] = None,
 ) -> None:
-    """Serve a live page on searches while they go on, until Ctrl-C.
+    """Serve a live page of running searches, until Ctrl-C.
 
-    It shows the recommendation, the belief, what is running and why trials failed, and it pauses
-    and stops `optpair run`. Several targets get a card each. Only this machine can reach it, unless
-    --host says otherwise, and only who has the printed address can pause or stop anything.
+    It shows the recommendation, the belief, what is running and why trials failed; from it you can
+    pause and stop `optpair run`. Several targets get a card each. Only this machine can reach it,
+    unless --host says otherwise, and only with the printed address can anything be paused or
+    stopped.
     """
     found = _sources(targets, study or [])
     from optpair.threads import share_memory
@@ -77,19 +82,19 @@ def watch(
 
 
 def pause(file: File, json: Json = False) -> None:
-    """Let the workers of a study wait, on all machines, once their trials have ended."""
+    """Pause all workers of a study once their trials end."""
     _order(file, "pause", json)
 
 
 def resume(file: File, json: Json = False) -> None:
-    """Let the workers of a paused study go on."""
+    """Let the workers of a paused study continue."""
     _order(file, "resume", json)
 
 
 def stop(file: File, json: Json = False) -> None:
-    """End the workers of a study, on all machines, once their trials have ended.
+    """Stop all workers of a study once their trials end.
 
-    `optpair run` goes on from there.
+    `optpair run` continues from there.
     """
     _order(file, "stop", json)
 
