@@ -70,6 +70,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "trial",
         "data",
         "notes",
+        "told",
+        "looks",
         "history",
         "earlier",
         "cells",

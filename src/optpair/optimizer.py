@@ -40,7 +40,8 @@ from optpair.problem.space import Space
 from optpair.problem.stop import Stop, check_stop
 from optpair.tables import Tables
 from optpair.trials.earlier import EarlierStudy
-from optpair.trials.history import History, Told
+from optpair.trials.history import History
+from optpair.trials.told import Told
 from optpair.trials.trial import State, Trial
 
 if TYPE_CHECKING:

@@ -7,28 +7,20 @@ fork in another thread, finds the history as it was before or as it is after, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from optpair.problem.outcomes import Outcome, meant
 from optpair.problem.problem import Problem
 from optpair.shapes import Float
 from optpair.trials.data import Data
-from optpair.trials.notes import check_notes, check_reason
-from optpair.trials.numbers import FAILED, check_cost, check_noise_var, check_value, shown
-from optpair.trials.trial import Look, Measurement, Params, State, Trial
-
-MISSING = "leave out an outcome that was not measured"
-
-Value = SupportsFloat | Sequence[SupportsFloat]
-"""A number, or a list of them where it was measured several times."""
-
-Told = Value | Mapping[str, Value] | None
-"""A value, or values by the names of their outcomes."""
+from optpair.trials.looks import fidelities, goes_on, looked_at, revised_look
+from optpair.trials.numbers import check_cost, shown
+from optpair.trials.told import Told, read_remarks, read_told
+from optpair.trials.trial import Look, Params, State, Trial, outcomes_from_json
 
 
 class Entry(NamedTuple):
@@ -114,6 +106,13 @@ class History:
         self._entries[entry.trial.id] = entry
         return entry.trial
 
+    def _read(
+        self, value: object, noise_var: object, failed: object, notes: object, reason: object
+    ) -> dict[str, Any]:
+        """What is changed in a trial, checked before anything is changed."""
+        found = read_told(self.problem, value, noise_var, failed)
+        return found | read_remarks(self.problem, notes, reason, failed)
+
     def tell(
         self,
         trial: Trial | int | Mapping[str, Any],
@@ -133,7 +132,7 @@ class History:
         are what was really run for a trial, and may be anywhere; `at` are the fidelities of a look
         at it, one of many.
         """
-        outcome = self._outcome(value, noise_var, failed) | self._remarks(notes, reason, failed)
+        outcome = self._read(value, noise_var, failed, notes, reason)
         outcome["cost"] = check_cost(cost)
         if isinstance(trial, Mapping):
             if params is not None:
@@ -145,7 +144,7 @@ class History:
                 )
             own = self._own(trial)
             entry = self._pending_at(own.trial.params) or own
-        elif at is None and not self._goes_on(trial):
+        elif at is None and not goes_on(self.space, self.known(trial)):
             entry = self._run_as(self._entries[self.pending(trial).id], params)
         else:
             if params is not None:
@@ -154,47 +153,20 @@ class History:
             outcome["notes"] = {**entry.trial.notes, **outcome["notes"]}
         return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
 
-    def _goes_on(self, trial: Trial | int) -> bool:
-        """Whether a trial was looked at, but not yet as closely as was asked for."""
-        known = self.known(trial)
-        if not self.space.targets or known.state != "told":
-            return False
-        return self._beyond(self._fidelities(known.params), known)
-
-    def _fidelities(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: params[name] for name in self.space.targets}
-
-    def _beyond(self, at: Mapping[str, Any], known: Trial) -> bool:
-        """Whether fidelities are above those that a trial was seen at last."""
-        last = self._fidelities(known.actual)
-        return all(at[name] >= last[name] for name in at) and at != last
-
     def _looked_at(
         self, trial: Trial | int, at: Mapping[str, Any] | None, *, failed: bool
     ) -> Entry:
         """The entry of a trial for its next look; what was seen before is among its looks."""
         known = self.known(trial)
-        clean = self._fidelities(known.params) if at is None else self.space.check_look(at)
+        clean = fidelities(self.space, known.params) if at is None else self.space.check_look(at)
         if failed and at is not None:
             raise ValueError("a look that failed says nothing: tell(trial, failed=True) ends it")
         if known.state == "failed":
             self.pending(trial)
         entry = self._entries[known.id]
         if known.state == "told":
-            if not self._beyond(clean, known):
-                raise ValueError(self._out_of_order(clean, known))
-            seen = Look(Params(self._fidelities(known.actual)), known.outcomes, known.cost)
-            entry = entry._replace(trial=replace(known, looks=(*known.looks, seen)))
+            entry = entry._replace(trial=looked_at(self.space, known, clean))
         return entry if failed else self._run_as(entry, clean)
-
-    def _out_of_order(self, at: Mapping[str, Any], known: Trial) -> str:
-        last = ", ".join(f"{n}={v!r}" for n, v in self._fidelities(known.actual).items())
-        given = ", ".join(f"{n}={v!r}" for n, v in at.items())
-        return (
-            f"trial {known.id} was already looked at with {last}, and {given} is not beyond that: "
-            "looks at one trial go up; revise(trial, value, at={…}) corrects one, and a run of its "
-            f"own is another point: tell({{**trial.params, **{dict(at)!r}}}, value)"
-        )
 
     def _own(self, params: Mapping[str, Any]) -> Entry:
         """The user's own point: legal, as one that was typed in and is not may be a slip."""
@@ -230,7 +202,7 @@ class History:
         if known is not None and known.trial.state == "pending":
             told |= {"params": record.params, "notes": record.notes, "reason": record.reason}
             return self.tell(known.trial, record.value, **told)
-        outcome = self._outcome(record.value, **told)
+        outcome = read_told(self.problem, record.value, **told)
         if known is not None:
             actual = self.space.check(record.params, anywhere=True)
             if replace(known.trial, **outcome) == known.trial and actual == known.trial.actual:
@@ -240,7 +212,7 @@ class History:
                 f"{dict(known.trial.actual)}); revise({record.trial}, value) corrects it; if the "
                 "rows are of another search, say trial=None"
             )
-        outcome |= self._remarks(record.notes, record.reason, record.failed)
+        outcome |= read_remarks(self.problem, record.notes, record.reason, record.failed)
         entry = self._pending_at(record.params, anywhere=True)
         entry = entry or self._new(record.params, anywhere=True)
         return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
@@ -269,33 +241,18 @@ class History:
         What was really run, costs and notes stay as they are where none are given; notes are added.
         `at` says which look is meant, by default the last.
         """
-        outcome = self._outcome(value, noise_var, failed) | self._remarks(notes, reason, failed)
+        outcome = self._read(value, noise_var, failed, notes, reason)
         known, priced = self.known(trial), check_cost(cost)
         if known.state == "pending":
             raise ValueError(f"trial {known.id} is pending: tell it, there is nothing to revise")
         outcome["notes"] = {**known.notes, **outcome["notes"]}
-        if at is not None and self.space.check_look(at) != self._fidelities(known.actual):
-            return self._revise_look(known, self.space.check_look(at), outcome, priced)
+        look = None if at is None else self.space.check_look(at)
+        if look is not None and look != fidelities(self.space, known.actual):
+            revised = revised_look(known, look, outcome, priced)
+            return self._put(self._entries[known.id]._replace(trial=revised))
         outcome["cost"] = known.cost if priced is None else priced
         entry = self._run_as(self._entries[known.id], params)
         return self._put(entry._replace(trial=replace(entry.trial, **outcome)))
-
-    def _revise_look(
-        self, known: Trial, at: Mapping[str, Any], outcome: Mapping[str, Any], cost: float | None
-    ) -> Trial:
-        """Another value of an earlier look."""
-        if outcome["state"] == "failed":
-            raise ValueError("a look that failed says nothing: revise(trial, failed=True)")
-        if at not in [look.at for look in known.looks]:
-            raise ValueError(f"trial {known.id} has no look at {dict(at)!r}: tell it first")
-        looks = tuple(
-            look
-            if look.at != at
-            else Look(look.at, outcome["outcomes"], look.cost if cost is None else cost)
-            for look in known.looks
-        )
-        trial = replace(known, looks=looks, notes=outcome["notes"])
-        return self._put(self._entries[known.id]._replace(trial=trial))
 
     def put_back(self, trial: Trial) -> Trial:
         """Let a trial that is known be as it is here, whatever came of it meanwhile."""
@@ -371,96 +328,10 @@ class History:
             for name in self.problem.outcomes
         }
 
-    def _outcome(self, value: object, noise_var: object, failed: object) -> dict[str, Any]:
-        """What `tell` changes in a trial, checked before anything is changed."""
-        if not isinstance(failed, bool | np.bool_):
-            raise TypeError(f"failed must be True or False, not {shown(failed)}")
-        if failed:
-            if value is not None or noise_var is not None:
-                raise ValueError("a failed trial has no value: pass failed=True alone")
-            return {"state": "failed", "outcomes": {}}
-        values, noises = self._by_name(value, "value"), self._by_name(noise_var, "noise_var")
-        outcomes = {}
-        for name, given in values.items():
-            noise = noises.pop(name, None)
-            label = f"noise_var[{name!r}]" if isinstance(noise_var, Mapping) else "noise_var"
-            known = None if noise is None else check_noise_var(noise, label)
-            numbers = list(given) if _is_list(given) else [given]
-            outcomes[name] = self._measured(name, numbers, known)
-        if any(noise is not None for noise in noises.values()):
-            raise ValueError(f"noise_var is given for {', '.join(noises)}, which has no value")
-        return {"state": "told", "outcomes": outcomes}
-
-    def _measured(self, name: str, given: list[Any], noise_var: float | None) -> Measurement:
-        """What was measured of an outcome, once or several times."""
-        several = len(self.problem.outcomes) > 1
-        way_out = f"{MISSING}; {FAILED}" if several else FAILED
-        label = name if several else "value"
-        if not given:
-            raise ValueError(f"{label!r} is an empty list; {way_out}")
-        numbers = [check_value(number, label, way_out) for number in given]
-        for number in numbers:
-            _check_bounds(name, number, self.problem.outcomes[name])
-        if len(numbers) == 1:
-            return Measurement(numbers[0], noise_var)
-        mean = math.fsum(number / len(numbers) for number in numbers)
-        return Measurement(mean, noise_var, tuple(numbers))
-
-    def _remarks(self, notes: object, reason: object, failed: object) -> dict[str, Any]:
-        """What `tell` keeps beside the values."""
-        notes = check_notes(notes, self.problem)
-        return {"notes": notes, "reason": check_reason(reason, failed=bool(failed))}
-
-    def _by_name(self, given: object, what: str) -> dict[str, Any]:
-        """One number for the only outcome, or some by the names of their outcomes."""
-        names = self.problem.names
-        if not isinstance(given, Mapping):
-            if len(names) > 1 and given is not None:
-                raise TypeError(
-                    f"{what} must be a dict with some of {', '.join(map(repr, names))}, "
-                    f"not {shown(given)}"
-                )
-            return {names[0]: given}
-        unknown = [name for name in given if name not in names]
-        if unknown or not given:
-            hint = meant(unknown[0], names) if unknown else f"; {FAILED}"
-            raise ValueError(
-                f"{what} must have names of outcomes, {', '.join(map(repr, names))}, "
-                f"not {shown(dict(given))}{hint}"
-            )
-        return dict(given)
-
     def to_json(self) -> dict[str, Any]:
         """A JSON document that `from_json` turns back into the same history."""
-        trials = [
-            {
-                "id": trial.id,
-                "params": dict(trial.params),
-                "state": trial.state,
-                "outcomes": _to_json(trial.outcomes),
-                **self._more(trial),
-            }
-            for trial in self
-        ]
+        trials = [trial.to_json(legal=self.space.fits(trial.params)) for trial in self]
         return {"problem": self.problem.to_json(), "next": self._next, "trials": trials}
-
-    def _more(self, trial: Trial) -> dict[str, Any]:
-        """What not every trial has. `actual` also says that a point need not be legal."""
-        found: dict[str, Any] = {}
-        if trial.told_params is not None or not self.space.fits(trial.params):
-            found["actual"] = dict(trial.actual)
-        if trial.notes:
-            found["notes"] = dict(trial.notes)
-        if trial.reason is not None:
-            found["reason"] = trial.reason
-        if trial.cost is not None:
-            found["cost"] = trial.cost
-        if trial.looks:
-            found["looks"] = [
-                {"at": dict(look.at), "outcomes": _to_json(look.outcomes), "cost": look.cost}
-                for look in trial.looks
-            ]
-        return found
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> History:
@@ -480,7 +351,7 @@ class History:
         looks = tuple(self._restored_look(look) for look in row.get("looks", ()))
         trial = self._put(entry._replace(trial=replace(entry.trial, looks=looks)))
         if row["state"] == "told":
-            values, noises = _from_json(outcomes)
+            values, noises = outcomes_from_json(outcomes)
             self.tell(trial, values, noise_var=noises, **more)
         elif outcomes or row["state"] not in ("pending", "failed"):
             raise ValueError(f"trial {trial.id} has state {row['state']!r} and values {outcomes!r}")
@@ -488,7 +359,8 @@ class History:
             self.tell(trial, failed=True, **more)
 
     def _restored_look(self, row: Mapping[str, Any]) -> Look:
-        outcomes = self._outcome(*_from_json(row["outcomes"]), False)["outcomes"]
+        values, noises = outcomes_from_json(row["outcomes"])
+        outcomes = read_told(self.problem, values, noises, False)["outcomes"]
         return Look(Params(self.space.check_look(row["at"])), outcomes, check_cost(row["cost"]))
 
     def _check_id(self, trial_id: object) -> int:
@@ -497,34 +369,8 @@ class History:
         return trial_id
 
 
-def _to_json(outcomes: Mapping[str, Measurement]) -> dict[str, Any]:
-    return {name: found.to_json() for name, found in outcomes.items()}
-
-
-def _from_json(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Values and noise variances by name."""
-    values = {name: own.get("replicates") or own["value"] for name, own in document.items()}
-    return values, {name: own["noise_var"] for name, own in document.items()}
-
-
 def _came(trial: Trial) -> str:
     if trial.state == "failed":
         return "failed"
     told = {name: found.value for name, found in trial.outcomes.items()}
     return f"value {trial.value}" if len(told) == 1 else f"values {told}"
-
-
-def _check_bounds(name: str, number: float, outcome: Outcome) -> None:
-    """Raise where a value is beyond what its outcome can ever be."""
-    low, high = outcome.reach
-    if not low <= outcome.sign * number <= high:
-        ends = (low, high) if outcome.sign > 0 else (-high, -low)
-        raise ValueError(
-            f"{name} must be within its bounds, {ends[0]:g} to {ends[1]:g}, not {number:g}; if it "
-            "can be there, make the optimizer with wider bounds, or without"
-        )
-
-
-def _is_list(given: object) -> bool:
-    """Whether these are several numbers: a list, a tuple, or an array of one dimension."""
-    return isinstance(given, list | tuple) or getattr(given, "ndim", 0) == 1

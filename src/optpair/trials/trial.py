@@ -60,6 +60,10 @@ class Look(NamedTuple):
     cost: float | None = None
     """What it cost beyond the look before it."""
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON document."""
+        return {"at": dict(self.at), "outcomes": _to_json(self.outcomes), "cost": self.cost}
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -121,6 +125,22 @@ class Trial:
     def _only(self) -> Measurement | None:
         return next(iter(self.outcomes.values())) if len(self.outcomes) == 1 else None
 
+    def to_json(self, *, legal: bool) -> dict[str, Any]:
+        """A JSON document; `actual` also says that a point need not be legal."""
+        found: dict[str, Any] = {"id": self.id, "params": dict(self.params), "state": self.state}
+        found["outcomes"] = _to_json(self.outcomes)
+        if self.told_params is not None or not legal:
+            found["actual"] = dict(self.actual)
+        if self.notes:
+            found["notes"] = dict(self.notes)
+        if self.reason is not None:
+            found["reason"] = self.reason
+        if self.cost is not None:
+            found["cost"] = self.cost
+        if self.looks:
+            found["looks"] = [look.to_json() for look in self.looks]
+        return found
+
     def __repr__(self) -> str:
         told = {name: found.value for name, found in self.outcomes.items()}
         came = f"value={self.value!r}" if self._only else f"outcomes={told}"
@@ -134,3 +154,13 @@ class Trial:
         outcomes, notes = dict(self.outcomes), dict(self.notes)
         told = (self.told_params, notes, self.reason, self.cost, self.looks)
         return Trial, (self.id, self.params, self.state, outcomes, *told)
+
+
+def _to_json(outcomes: Mapping[str, Measurement]) -> dict[str, Any]:
+    return {name: found.to_json() for name, found in outcomes.items()}
+
+
+def outcomes_from_json(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values and noise variances by name."""
+    values = {name: own.get("replicates") or own["value"] for name, own in document.items()}
+    return values, {name: own["noise_var"] for name, own in document.items()}
