@@ -104,6 +104,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "session",
     ),
     "persistence": ("files", "documents"),
+    "search": ("ends", "progress", "checkpoints", "evaluations", "search"),
     "watch": ("sources", "stored", "targets", "boards", "page", "server"),
 }
 """Modules of a layer, left to right, where there is such an order."""
