@@ -35,7 +35,7 @@ from optpair.persistence.files import Copies
 from optpair.problem.beliefs import Belief as Density
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome
-from optpair.problem.problem import VALUE, Problem
+from optpair.problem.problem import Problem
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop, check_stop
 from optpair.tables import Tables
@@ -118,7 +118,7 @@ class Optimizer(Tables):
         belief: Density | None = None,
         earlier: Iterable[Any] = (),
     ) -> None:
-        problem = replace(_problem(space, direction, noise, outcomes), belief=belief)
+        problem = replace(Problem.given(space, direction, noise, outcomes), belief=belief)
         self._history = History(problem)
         self._session = Session(
             problem,
@@ -189,7 +189,7 @@ class Optimizer(Tables):
     def __repr__(self) -> str:
         counts = [f"{self._history.count(state)} {state}" for state in get_args(State)]
         return (
-            f"<Optimizer: {_wish(self.problem)} over {len(self.space)} parameters; "
+            f"<Optimizer: {self.problem.wish} over {len(self.space)} parameters; "
             f"trials: {', '.join(counts)}; seed {self.seed}>"
         )
 
@@ -514,32 +514,13 @@ class Optimizer(Tables):
             )
         from optpair import report
 
-        points = self._history.points
-        rows = tuple(
-            report.Row(
-                *(t.id, t.state, t.actual, t.value, t.noise_var, t.reason or ""),
-                x=points[t.id],
-                notes=t.notes,
-                steps=self._on_the_way(t),
-                cost=t.spent,
-            )
-            for t in self._history
-        )
         asked = None
         if answers and self._history.count("told"):
             asked = self._answers(self._reported(context))
         model = report.Model(self.space, self._session.engine.initial, asked)
         step = next(iter(self.space.targets), "step")
+        rows = report.rows_of(self._history)
         return report.Subject(name, self.problem.objective, rows, model, step=step)
-
-    def _on_the_way(self, trial: Trial) -> dict[float, float]:
-        """The values of a trial's looks by their fidelity, where there is one fidelity."""
-        if len(self.space.targets) != 1 or not trial.looks:
-            return {}
-        (name,) = self.space.targets
-        places = [look.at[name] for look in trial.looks] + [trial.actual[name]]
-        values = [next(iter(look.outcomes.values())).value for look in trial.seen]
-        return dict(zip(map(float, places), values, strict=True))
 
     @_locked
     def joint_subject(
@@ -552,22 +533,12 @@ class Optimizer(Tables):
         """What a page of several outcomes is about; see `subject`."""
         from optpair import report
 
-        points = self._history.points
-        rows = tuple(
-            report.Row(
-                *(t.id, t.state, t.actual),
-                message=t.reason or "",
-                x=points[t.id],
-                notes=t.notes,
-                outcomes={name: found.value for name, found in t.outcomes.items()},
-            )
-            for t in self._history
-        )
         measured = self._history.measured()
         asked = None
         if answers and all(measured[o] for o in self.problem.objectives):
             asked = self._answers(self._reported(context))
         model = report.Model(self.space, self._session.engine.initial, asked)
+        rows = report.joint_rows_of(self._history)
         return report.JointSubject(name, self.problem, rows, model)
 
     @_locked
@@ -637,36 +608,6 @@ class Optimizer(Tables):
         optimizer._asked = documents.as_count(document["asked"])
         optimizer._session.restore(document["memory"], history.measured())
         return optimizer
-
-
-def _problem(
-    space: Space,
-    direction: Direction | None,
-    noise: float | None,
-    outcomes: Mapping[str, Outcome | Direction] | None,
-) -> Problem:
-    """A problem with outcomes by name, or with one that needs none."""
-    if outcomes is None:
-        return Problem.single(space, "minimize" if direction is None else direction, noise)
-    if direction is not None:
-        raise ValueError(
-            f"direction={direction!r} and outcomes cannot be given together: with outcomes, each "
-            "objective has its own direction; leave direction out"
-        )
-    if noise is not None:
-        raise ValueError(
-            f"noise={noise!r} and outcomes cannot be given together: with outcomes, each has its "
-            "own noise, like Objective('minimize', noise=0); leave noise out"
-        )
-    return Problem(space, outcomes)  # type: ignore[arg-type]
-
-
-def _wish(problem: Problem) -> str:
-    """What is wanted, in a few words: minimize, or maximize accuracy, keep latency at most 20."""
-    if problem.names == (VALUE,):
-        return problem.objective.direction
-    wishes = [f"{o.direction} {name}" for name, o in problem.objectives.items()]
-    return ", ".join(wishes + [f"keep {name} {o}" for name, o in problem.constraints.items()])
 
 
 def _values(trial: Trial) -> dict[str, tuple[float, ...]]:

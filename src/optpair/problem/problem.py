@@ -53,6 +53,29 @@ class Problem:
         """A problem with one objective."""
         return cls(space, {VALUE: Objective(direction, noise)})
 
+    @classmethod
+    def given(
+        cls,
+        space: Space,
+        direction: Direction | None,
+        noise: float | None,
+        outcomes: Mapping[str, Outcome | Direction] | None,
+    ) -> Problem:
+        """A problem with outcomes by name, or with one that needs none."""
+        if outcomes is None:
+            return cls.single(space, "minimize" if direction is None else direction, noise)
+        if direction is not None:
+            raise ValueError(
+                f"direction={direction!r} and outcomes cannot be given together: with outcomes, "
+                "each objective has its own direction; leave direction out"
+            )
+        if noise is not None:
+            raise ValueError(
+                f"noise={noise!r} and outcomes cannot be given together: with outcomes, each has "
+                "its own noise, like Objective('minimize', noise=0); leave noise out"
+            )
+        return cls(space, outcomes)  # type: ignore[arg-type]
+
     @property
     def beliefs(self) -> Beliefs | None:
         """What is believed of the optimum; None where nobody said anything."""
@@ -96,6 +119,14 @@ class Problem:
         if len(self.objectives) > 1:
             return "front"
         return "feasible" if self.constraints else "best"
+
+    @property
+    def wish(self) -> str:
+        """What is wanted, in a few words: `maximize accuracy, keep latency at most 20`."""
+        if self.names == (VALUE,):
+            return self.objective.direction
+        wishes = [f"{o.direction} {name}" for name, o in self.objectives.items()]
+        return ", ".join(wishes + [f"keep {name} {o}" for name, o in self.constraints.items()])
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs to build an equal problem.

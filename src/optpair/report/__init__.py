@@ -13,10 +13,20 @@ from optpair.report.outcome_words import nothing as nothing_joint
 from optpair.report.outcome_words import verdict as joint_verdict
 from optpair.report.outcomes import Belief, JointFindings, JointSubject
 from optpair.report.page import render
+from optpair.report.rows import joint_rows_of, rows_of
 from optpair.report.subject import Model, Row, Subject, left_out
 from optpair.report.words import Verdict, nothing, verdict
 
-__all__ = ["JointSubject", "Model", "Row", "Subject", "left_out", "write"]
+__all__ = [
+    "JointSubject",
+    "Model",
+    "Row",
+    "Subject",
+    "joint_rows_of",
+    "left_out",
+    "rows_of",
+    "write",
+]
 
 
 def write(subject: Subject | JointSubject, path: str | Path) -> dict[str, Any]:
