@@ -11,7 +11,7 @@ import scipy.optimize
 
 from cube_cases import MIXED, discrete_part, is_legal
 from optpair.cube.candidates import space_filling
-from optpair.cube.climb import PRECISE, Landscape, ascend, climb, maximise
+from optpair.cube.climb import PRECISE, Bends, Landscape, ascend, climb, maximise
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
@@ -188,6 +188,35 @@ def test_a_first_step_that_overshoots_is_refused() -> None:
     np.testing.assert_allclose(value, first, rtol=1e-12)
     _, value = ascended(faint, X, 30)
     assert np.all(value > 1e-3 * first)  # and it does get there
+
+
+BEND = 1 / (2 * np.array([1.0, 4.0, 0.3]))  # the inverse of `bowl`'s curvature
+
+
+def test_a_bowl_that_bends_as_expected_takes_one_step() -> None:
+    X = np.array([0.3, 0.62, 0.5]) + np.random.default_rng(12).uniform(-0.09, 0.09, (STARTS, D))
+    x, *_ = ascend(Known(bowl), X, WHOLE, FREE, 1, enough=TINY, bends=Bends(BEND, sized=True))
+    np.testing.assert_allclose(x, np.tile([0.3, 0.62, 0.5], (STARTS, 1)), atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
+def test_how_columns_compare_is_enough_to_climb_a_bowl(factor: float) -> None:
+    """In columns scaled by what is expected it is round: a first step, and one that ends it."""
+    X = np.array([0.3, 0.62, 0.5]) + np.random.default_rng(13).uniform(-0.2, 0.2, (STARTS, D))
+    bends = Bends(np.tile(factor * BEND, (STARTS, 1)), sized=False)
+    x, *_ = ascend(Known(bowl), X, WHOLE, FREE, 2, enough=TINY, radius=0.01, bends=bends)
+    moved = np.max(np.abs(x - X), axis=1)
+    x, *_ = ascend(Known(bowl), X, WHOLE, FREE, 6, enough=TINY, radius=0.01, bends=bends)
+    np.testing.assert_allclose(x, np.tile([0.3, 0.62, 0.5], (STARTS, 1)), atol=1e-9)
+    assert np.all(moved < 0.05)  # the radius holds whatever is expected
+
+
+def test_nothing_has_arrived_by_what_is_expected() -> None:
+    """A bowl a thousand times as flat as expected: what is left is seen, not foretold."""
+    X = np.random.default_rng(14).uniform(size=(STARTS, D))
+    wrong = Bends(1e-3 * BEND, sized=True)
+    x, *_ = ascend(Known(bowl), X, WHOLE, FREE, 60, enough=1e-9, bends=wrong)
+    np.testing.assert_allclose(x, np.tile([0.3, 0.62, 0.5], (STARTS, 1)), atol=1e-3)
 
 
 def test_only_free_columns_move() -> None:

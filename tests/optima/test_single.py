@@ -14,7 +14,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp import Hyperparameters, Paths, condition, sample_paths
 from optpair.optima import Best, Optima
-from optpair.optima.single import PathRows
+from optpair.optima.single import HEIGHT, PathRows, bends
 from optpair.problem.layout import HOT, Layout
 from optpair.problem.space import Float, Space
 from optpair.streams import Stream
@@ -54,6 +54,25 @@ def test_f_is_the_paths_value_at_x(drawn: tuple[Paths, Optima]) -> None:
     # Inside, the slope is zero: FINAL = 1e-7 of the cube at a curvature of a few a/ℓ².
     inside = (stars.star > 0) & (stars.star < 1)
     assert np.quantile(np.abs(slope[inside]), 0.95) < 1e-2
+
+
+def test_paths_bend_as_expected_on_average() -> None:
+    """Second differences of prior paths against their heights, by regression over all paths."""
+    step, own = 1e-3, np.random.default_rng(5)
+    posterior = condition(HYPERS, X, Y, noise_var=np.full(len(Y), 1e12))  # the data say nothing
+    paths = sample_paths(posterior, 200, 6, features=2048)
+    expected = bends(paths.single(), 200 * np.arange(M)).inverse
+    at = own.uniform(0.1, 0.9, (400, D))
+    height = paths.at(at) - HYPERS.mean[:, None, None]
+    for k, e in enumerate(step * np.eye(D)):
+        bent = (paths.at(at + e) - 2 * paths.at(at) + paths.at(at - e)) / step**2
+        scaled = -bent * expected[:, k, None, None] * HEIGHT
+        # One residual per path: its points are not independent.
+        size = np.mean(height**2, (1, 2))
+        residual = np.mean((scaled - height) * height, 2) / size[:, None]
+        error = np.std(residual, 1) / np.sqrt(residual.shape[1])
+        assert np.all(np.abs(residual.mean(1)) < 4 * error)
+        assert np.all(error < 0.2)
 
 
 def test_nothing_beats_an_optimal_pair(drawn: tuple[Paths, Optima]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optpair.cube.candidates import space_filling
-from optpair.cube.climb import PRECISE, maximise
+from optpair.cube.climb import PRECISE, Bends, maximise
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
@@ -154,8 +154,16 @@ class Acquisition(ABC):
         shift = Stream.of(seed).draw().uniform(size=cube.parameters)
         points = space_filling(shift, cube, lattice(cube.parameters, candidates))
         values = self.screen(points)
+        posterior = getattr(self, "posterior", None)
         return maximise(
-            self, Region.whole(cube), points, values, starts=starts, steps=steps, enough=PRECISE
+            self,
+            Region.whole(cube),
+            points,
+            values,
+            starts=starts,
+            steps=steps,
+            enough=PRECISE,
+            bends=None if posterior is None else bends(posterior),
         )
 
     @engine_work
@@ -206,6 +214,11 @@ class OfMoments(Acquisition):
         query = self.posterior.at(X)
         values, by_means, by_variance = self.partials(query.means, query.variance)
         return values, query.pull(by_means, by_variance).sum(0)
+
+
+def bends(posterior: Posterior) -> Bends:
+    """How functions of a posterior are expected to bend: as its length scales compare."""
+    return Bends(np.exp(2 * np.mean(np.log(posterior.covariance.scale), axis=0)), sized=False)
 
 
 def bounded(

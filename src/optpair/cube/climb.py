@@ -17,9 +17,10 @@ from optpair.cube.region import Region
 from optpair.shapes import Bool, Float, Int, Num
 
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
+SCREENED_RADIUS = 0.05  # of the first step from a candidate that was screened
 SHORTEST = 1e-9  # a radius of the cube: a climb that steps no further has arrived
 MANY = 0.8  # the share of climbs that are still going, at which the others are taken out
-ENOUGH = 1e-3  # of the spread of screened values: less is not worth another step,
+ENOUGH = 2e-3  # of the spread of screened values: less is not worth another step,
 PRECISE = 1e-8  # unless an answer is looked for, and not a query
 SLACK, WARMING = 4, 2  # rivals are given up that promise less than 1/4 of their lag, after 2 steps
 ROUNDS = 2  # of discrete moves, each followed by a climb
@@ -50,6 +51,13 @@ class Curvature(NamedTuple):
     fresh: Bool[np.ndarray, " r"]  # nothing was learnt
 
 
+class Bends(NamedTuple):
+    """How landscapes are expected to bend, before anything is learnt of them."""
+
+    inverse: Num[np.ndarray, "*r D"]  # of the negative second derivative along each column
+    sized: bool  # whether its size is known; otherwise only how the columns compare
+
+
 class Ended(NamedTuple):
     """Where climbs have ended."""
 
@@ -69,6 +77,8 @@ class _Climbs:
     inverse: Num[np.ndarray, "r C C"]  # of the negative Hessian, by BFGS, in the free columns
     radius: Num[np.ndarray, " r"]
     fresh: Bool[np.ndarray, " r"]  # no curvature seen yet
+    sized: Bool[np.ndarray, " r"]  # the inverse has the right size, as seen or as expected
+    expected: Num[np.ndarray, "r C"]  # the inverse's diagonal, before anything is seen
 
     def keep(self, going: Bool[np.ndarray, " r"]) -> None:
         """Take out all others."""
@@ -86,6 +96,7 @@ def ascend(
     enough: float,
     radius: float = FIRST_RADIUS,
     known: Curvature | None = None,
+    bends: Bends | None = None,
     rivals: int = 1,
 ) -> Ended:
     """Climb from every start at once inside the region, moving the free columns only.
@@ -94,15 +105,19 @@ def ascend(
     not improve, or is not allowed, is refused and the radius shrinks, so the value never falls. One
     evaluation of value and slope per step. A climb that expects to win less than `enough` (half of
     the Newton step times the slope) has arrived, and drops out. `known` is what an earlier climb
-    has learnt. Of so many consecutive `rivals` only the best counts: those that lag far behind are
-    given up.
+    has learnt, `bends` what is expected otherwise: it gives the first step, but nothing has arrived
+    by it. Of so many consecutive `rivals` only the best counts: those that lag far behind are given
+    up.
     """
     columns, rows = np.flatnonzero(free & region.open), np.arange(len(X))
     r, C = len(X), len(columns)
     value, slope = _slopes(landscape, X, rows, region)
+    expected = np.ones((r, C), X.dtype)
+    if bends is not None:
+        expected[:] = bends.inverse[..., columns]
     if known is None or known.inverse.shape[-1] != C:
-        eye = np.broadcast_to(np.eye(C, dtype=X.dtype), (r, C, C))
-        known = Curvature(eye, np.ones(r, dtype=bool))
+        known = Curvature(expected[:, :, None] * np.eye(C, dtype=X.dtype), np.ones(r, dtype=bool))
+    sized = ~known.fresh if bends is None else ~known.fresh | bends.sized
     at = _Climbs(
         rows,
         X.copy(),
@@ -111,6 +126,8 @@ def ascend(
         known.inverse.astype(X.dtype),
         np.full(r, radius, X.dtype),
         known.fresh.copy(),
+        sized,
+        expected,
     )
     learnt = Curvature(at.inverse.copy(), at.fresh.copy())
     end = Ended(X.copy(), at.value.copy(), learnt)
@@ -156,9 +173,11 @@ def _direction(
     slope = held.along(at.slope[:, columns])
     newton = held.along(np.matvec(at.inverse, slope))
     along = np.vecdot(newton, slope)
-    usable = (along > 0) & ~at.fresh
-    promise = np.where(usable, along / 2, np.where(slope.any(1), np.inf, 0))
-    return np.where(usable[:, None], newton, slope), held, promise
+    usable = (along > 0) & at.sized
+    promise = np.where(usable & ~at.fresh, along / 2, np.where(slope.any(1), np.inf, 0))
+    if not usable.all():
+        newton = np.where(usable[:, None], newton, held.along(at.expected * slope))
+    return newton, held, promise
 
 
 def _step(
@@ -172,7 +191,7 @@ def _step(
     """One step of each climb, in place."""
     length = np.max(np.abs(direction), -1)
     ratio = at.radius / np.where(length > 0, length, 1)
-    ratio = np.where(at.fresh, ratio, np.minimum(ratio, 1))
+    ratio = np.where(at.sized, np.minimum(ratio, 1), ratio)
     x = region.step(at.x, ratio[:, None] * direction, columns)
     value, slope = _slopes(landscape, x, at.rows, region)
     better = value > at.value
@@ -196,14 +215,14 @@ def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
     H + ρ (1 + ρ bᵀHb) ssᵀ − ρ (s(Hb)ᵀ + (Hb)sᵀ) = H + usᵀ + suᵀ,   ρ = 1/sᵀb,
     u = ρ (½ (1 + ρ bᵀHb) s − Hb),   b the bend of the slope along s
     """
-    curvature, squares = np.vecdot(s, bend), np.vecdot(bend, bend)
-    norms = np.sqrt(np.vecdot(s, s) * squares)
+    curvature = np.vecdot(s, bend)
+    norms = np.sqrt(np.vecdot(s, s) * np.vecdot(bend, bend))
     usable = (curvature > 1e-8 * norms) & (norms > 0) & np.isfinite(norms)
-    first = usable & at.fresh
+    first = usable & ~at.sized
     if first.any():
-        size = curvature[first] / squares[first]
-        at.inverse[first] = size[:, None, None] * np.eye(s.shape[1], dtype=s.dtype)
-        at.fresh = at.fresh & ~usable
+        size = curvature[first] / np.vecdot(bend[first], at.expected[first] * bend[first])
+        at.inverse[first] = (size[:, None] * at.expected[first])[:, :, None] * np.eye(s.shape[1])
+    at.fresh, at.sized = at.fresh & ~usable, at.sized | usable
     rho = np.where(usable, 1 / np.where(usable, curvature, 1), 0)
     clean = np.where(usable[:, None], bend, 0)
     turned = np.matvec(at.inverse, clean)
@@ -221,6 +240,8 @@ def climb(
     steps: int,
     *,
     enough: float,
+    radius: float = FIRST_RADIUS,
+    bends: Bends | None = None,
     rivals: int = 1,
 ) -> Ended:
     """Ascend from legal points to legal points.
@@ -230,14 +251,34 @@ def climb(
     """
     layout = region.cube.layout
     relaxed = layout.numeric & ~layout.deciding  # what decides which others are active stays
-    up = ascend(landscape, X, region, relaxed, steps, enough=enough, rivals=rivals)
+    up = ascend(
+        landscape,
+        X,
+        region,
+        relaxed,
+        steps,
+        enough=enough,
+        radius=radius,
+        bends=bends,
+        rivals=rivals,
+    )
     if layout.is_continuous or not region.open.any():
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0
     at = X
     for turn in range(ROUNDS):
         at = _moved(landscape, region, at, region.snap(up.x, at).astype(X.dtype), turn)
-        up = ascend(landscape, at, region, layout.continuous, later, enough=enough, rivals=rivals)
+        up = ascend(
+            landscape,
+            at,
+            region,
+            layout.continuous,
+            later,
+            enough=enough,
+            radius=radius,
+            bends=bends,
+            rivals=rivals,
+        )
     return up
 
 
@@ -273,6 +314,7 @@ def maximise(
     starts: int,
     steps: int,
     enough: float = ENOUGH,
+    bends: Bends | None = None,
 ) -> tuple[Float[np.ndarray, " D"], float]:
     """The best legal point found, and its value.
 
@@ -286,6 +328,15 @@ def maximise(
     finite = values[np.isfinite(values)]
     spread = float(np.max(finite) - np.median(finite)) if len(finite) else 0.0
     X, least = candidates[best], enough * spread
-    x, value, _ = climb(landscape, X, region, steps, enough=least, rivals=len(X))
+    x, value, _ = climb(
+        landscape,
+        X,
+        region,
+        steps,
+        enough=least,
+        radius=SCREENED_RADIUS,
+        bends=bends,
+        rivals=len(X),
+    )
     winner = int(np.argmax(np.where(np.isfinite(value), value, -np.inf)))
     return x[winner], float(value[winner])

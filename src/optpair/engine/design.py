@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optpair.acquisition.base import bends
 from optpair.acquisition.mean import mean
 from optpair.cube.candidates import ANCHORS
 from optpair.cube.climb import maximise
@@ -91,7 +92,10 @@ def _foretold(
     points = candidates.screened(engine, stream, region, anchors, data, optima=False)
     function, starts = mean(posterior), engine.settings.starts
     values = function.screen(points)
-    return maximise(function, region, points, values, starts=starts, steps=engine.steps)[0]
+    shape = bends(posterior)
+    return maximise(
+        function, region, points, values, starts=starts, steps=engine.steps, bends=shape
+    )[0]
 
 
 def _own_points(

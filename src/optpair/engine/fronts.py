@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optpair.acquisition.base import bends
 from optpair.acquisition.registry import REGISTRY
 from optpair.cube.climb import PRECISE, climb
 from optpair.cube.cube import among
@@ -182,7 +183,8 @@ class Fronts:
         scores = [worth.of(means, np.full(len(points), row)) - lost for row in rows]
         starts = points[np.argmax(scores, 1)]
         landscape = under_constraints(worth, model, wider=True)
-        up = climb(landscape, starts, engine.sought, engine.steps, enough=PRECISE)
+        shape = bends(model.posteriors[0])
+        up = climb(landscape, starts, engine.sought, engine.steps, enough=PRECISE, bends=shape)
         told = self.data.X[engine.sought.matches(self.data.X)]
         return np.concatenate([told, points[best], up.x])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpair.acquisition.base import Acquisition
+from optpair.acquisition.base import Acquisition, bends
 from optpair.acquisition.weights import weighted
 from optpair.cube.climb import PRECISE, maximise
 from optpair.engine import candidates, goals
@@ -43,7 +43,16 @@ def predicted(
     if region is not engine.sought:
         points = points[region.legal(points)]
     values, starts, steps = penalised.screen(points), engine.settings.starts, engine.steps
-    x, _ = maximise(penalised, region, points, values, starts=starts, steps=steps, enough=PRECISE)
+    x, _ = maximise(
+        penalised,
+        region,
+        points,
+        values,
+        starts=starts,
+        steps=steps,
+        enough=PRECISE,
+        bends=bends(model.posteriors[0]),
+    )
     if not constrained:
         return x
     likely = points[np.argsort(-values, kind="stable")[:LIKELY]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpair.acquisition.base import Acquisition, Context
+from optpair.acquisition.base import Acquisition, Context, bends
 from optpair.acquisition.registry import Entry
 from optpair.acquisition.weights import Weight, weighted
 from optpair.cube.climb import maximise
@@ -58,7 +58,10 @@ def choose(
         values = acquisition.rough.screen(points)
         if optima is not None and shared.promising is None:
             shared.promising = promising(points, values, starts)
-    x, value = maximise(acquisition, region, points, values, starts=starts, steps=engine.steps)
+    shape = bends(model.posteriors[0])
+    x, value = maximise(
+        acquisition, region, points, values, starts=starts, steps=engine.steps, bends=shape
+    )
     if engine.targets and region is engine.anywhere:
         x, value = _best_look(engine, acquisition, region, x, value)
     own, every = np.array(shared.points).reshape(-1, len(x)), region.listed()

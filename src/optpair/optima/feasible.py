@@ -30,7 +30,7 @@ from optpair.optima.joint import (
     feasible,
     screened,
 )
-from optpair.optima.single import GROUPS, NEARLY, ROUGHLY
+from optpair.optima.single import GROUPS, NEARLY, ROUGHLY, bends
 from optpair.shapes import Float, Int, Num
 
 PENALTY, PLANE_PENALTY = 5.0, 30.0  # ρ
@@ -123,7 +123,15 @@ class _Search:
         rough = JointRows.rough(self.paths, np.repeat(owner, each))
         landscape = Lagrangian.plain(rough, score, self.limits, penalty)
         first = math.ceil(ROUGHLY * self.steps)
-        up = climb(landscape, starts.reshape(-1, D), self.region, first, enough=NEARLY, rivals=each)
+        up = climb(
+            landscape,
+            starts.reshape(-1, D),
+            self.region,
+            first,
+            enough=NEARLY,
+            bends=bends(rough.paths[self.objective], rough.owner),
+            rivals=each,
+        )
         # With λ = ρg, the value under the limits is about f − λg: twice the penalty.
         outcomes, _ = rough.at(up.x, np.arange(p * each))
         worth = 2 * up.value - score(outcomes, np.arange(p * each))[0]

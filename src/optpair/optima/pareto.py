@@ -32,7 +32,7 @@ from optpair.optima.joint import (
     screened,
     units,
 )
-from optpair.optima.single import NEARLY, ROUGHLY
+from optpair.optima.single import NEARLY, ROUGHLY, bends
 from optpair.shapes import Bool, Float, Num
 
 POINTS = 8  # of a Pareto set
@@ -69,7 +69,10 @@ class Pareto:
         starts = points[score.leaders(values, out)].reshape(-1, D)
         rough = JointRows.rough(paths, np.repeat(np.arange(M * P), R))
         landscape = Lagrangian.plain(rough, score, limits, PENALTY)
-        up = climb(landscape, starts, region, math.ceil(ROUGHLY * steps), enough=NEARLY)
+        shape = bends(rough.paths[objectives[0]], rough.owner)
+        up = climb(
+            landscape, starts, region, math.ceil(ROUGHLY * steps), enough=NEARLY, bends=shape
+        )
         x = region.clip(region.cube.snap(up.x.astype(np.float64)))
         if limits.sides:
             x = corrected(JointRows.exact(paths, rough.owner), limits, x, region)

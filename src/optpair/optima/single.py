@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optpair.cube.candidates import ANCHORS, Screening
-from optpair.cube.climb import Curvature, ascend, climb
+from optpair.cube.climb import Bends, Curvature, ascend, climb
 from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp import paths as gp_paths
@@ -28,7 +28,8 @@ GROUPS, PLANE_GROUPS = 4, 2  # places of each kind that a path is climbed from; 
 ROUGHLY = 0.5  # of a climb's steps are made in single precision, from all of those places
 NEARLY = 3e-5  # of √a: what is left to win where they end
 ENDING, ENDING_RADIUS = 16, 1e-2  # steps in double precision, and the first one's size
-FINALLY = 1e-8  # of a value: what is left where those end
+FINALLY = 1e-7  # of a value: what is left where those end
+HEIGHT = 2.0  # of a path's maximum over its mean, in √a: paths are taken to bend as they do there
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,15 @@ class Best:
         each = starts.shape[2]
         rows = PathRows(rough, each)
         first = math.ceil(ROUGHLY * steps)
-        up = climb(rows, starts.reshape(-1, D), region, first, enough=NEARLY, rivals=each)
+        up = climb(
+            rows,
+            starts.reshape(-1, D),
+            region,
+            first,
+            enough=NEARLY,
+            bends=bends(rough, np.repeat(np.arange(M * P), each)),
+            rivals=each,
+        )
         winner = np.argmax(up.value.reshape(-1, each), -1) + each * np.arange(M * P)
         known = _rescaled(up.curvature, winner, np.repeat(objective.covariance.outputscale, P))
         end = ascend(
@@ -128,6 +137,19 @@ class Best:
             known=known,
         )
         return Optima.pairs(end.x.reshape(M, P, D), end.value.reshape(M, P))
+
+
+def bends(paths: Paths, owner: Int[np.ndarray, " r"]) -> Bends:
+    """How paths in units of √a are expected to bend near their maxima, row by row.
+
+    A Gaussian process that is h above its mean bends by −h ℓ⁻² var(ℓ f′)/a on average. So the
+    parameters' length scales are known to climbs from their first step on.
+    """
+    covariance, of_set = paths.covariance, owner // paths.shape[1]
+    variance = covariance.jet_variance(1)
+    slopes = np.diagonal(variance, axis1=1, axis2=2)[:, 1:] / variance[:, :1, 0]
+    inverse = covariance.scale**2 / (HEIGHT * slopes)
+    return Bends(inverse[of_set], sized=True)
 
 
 def _rescaled(
