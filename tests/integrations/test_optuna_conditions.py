@@ -66,8 +66,8 @@ def test_what_nothing_explains_is_not_learnt() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_suggestions_are_modelled_and_the_recommendation_runs(seed: int) -> None:
     study, sampler = searched(18, seed)
-    assert not set(sampler._left_out(study))
-    model = sampler._answering(study)[0]
+    assert not set(sampler._reader.left_out(study))
+    model = sampler._reader.answering(study)[0]
     assert len(model.told()) == 18  # every trial is modelled
     found = sampler.recommend(study)
     runs(dict(found.params))

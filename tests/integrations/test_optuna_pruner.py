@@ -70,8 +70,8 @@ def test_trials_end_at_the_levels_only(pruned: Any) -> None:
 def test_the_model_has_looks_and_no_false_ends(pruned: Any) -> None:
     study, _ = pruned
     sampler = study.sampler
-    with sampler._lock:
-        model = sampler._read(study, SPACE)
+    with sampler._reader.lock:
+        model = sampler._reader.read(study, SPACE)
         data = model.data(study)
     assert data.told == len(study.trials)
     target = data.points[:, -1] == 1.0
@@ -140,7 +140,7 @@ def test_where_steps_are_not_modelled_a_pruned_trial_teaches_nothing() -> None:
             study.tell(trial, state=TrialState.PRUNED)
         else:
             study.tell(trial, curve(x, 3))
-    model = sampler._read(study, SPACE)
+    model = sampler._reader.read(study, SPACE)
     assert model.domain.steps is None
     assert [trial.id for trial in model.told()] == [0, 2]
     assert sampler.recommend(study).chance is not None

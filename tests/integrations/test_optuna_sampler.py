@@ -227,12 +227,12 @@ def test_brackets_of_hyperband_keep_what_they_know(seen: list[Data]) -> None:
         value = bowl(trial)
         trial.report(value, 1)
         trial.should_prune()
-        made.extend(d for d in sampler._models.values() if d not in made)
+        made.extend(d for d in sampler._reader.models.values() if d not in made)
         return value
 
     study.optimize(objective, n_trials=12)
     assert 1 < len(made) <= 3
-    assert sum(len(model.trials) for model in sampler._models.values()) <= 12
+    assert sum(len(model.trials) for model in sampler._reader.models.values()) <= 12
 
 
 def test_a_pruned_trial_counts_as_what_it_reported(seen: list[Data]) -> None:

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from optpair.integrations.optuna import JESSampler
 from optpair.integrations.optuna.attributes import OUTPUT, cost_of, published, read_trials
-from optpair.integrations.optuna.sampler import NothingSharedError
+from optpair.integrations.optuna.reader import NothingSharedError
 from optpair.report import Row
 from optpair.report.either import AnySubject
 from optpair.studies import control, lifecycle

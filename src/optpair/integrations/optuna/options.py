@@ -3,13 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
-from optpair.integrations.optuna.space import SearchSpace
+from optpair.engine.session import Session, region_of
+from optpair.gp.hyperparameters import Hyperparameters
+from optpair.integrations.optuna.space import Domain, SearchSpace
 from optpair.problem.limits import Limits, Where
+from optpair.problem.outcomes import Outcome
+from optpair.problem.problem import Problem
+from optpair.problem.space import Float, Space
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a study is modelled with."""
+
+    seed: int
+    given: SearchSpace | None
+    """The search space, where it is known beforehand."""
+    ordinals: frozenset[str]
+    limits: Limits
+    guesses: Mapping[str, tuple[Any, float | None]]
+    noise: float | None
+    engine: Mapping[str, Any]
+    """What every session is made with: acquisition, hyperparameters and settings."""
+    earlier: list[Any]
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution] | None:
+        """The distributions, where they were given."""
+        return None if self.given is None else dict(self.given.distributions)
+
+    @property
+    def may_look(self) -> bool:
+        """Whether steps can be modelled: known hyperparameters are of the parameters alone."""
+        return not isinstance(self.engine["hyperparameters"], Hyperparameters)
+
+    def domain(self, known: Mapping[str, BaseDistribution], **more: Any) -> Domain:
+        """The modelled parameters among some."""
+        if self.given is None:
+            return Domain(known, self.ordinals, **more)
+        own, shelf = self.given.parameters, self.given.shelf
+        return Domain(known, self.ordinals, given=own, shelf=shelf, **more)
+
+    def check(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Refuse options that are wrong for such outcomes now, not at the first suggestion."""
+        known = self.engine["hyperparameters"]
+        d = known.parameters if isinstance(known, Hyperparameters) else 1
+        space = Space({f"x{i}": Float(0.0, 1.0) for i in range(d)})
+        Session(Problem(space, outcomes), seed=self.seed, **self.engine)
+        if not self.limits:
+            return
+        if self.distributions is None:
+            raise ValueError(
+                "where needs search_space: without it the first trials are sampled before the "
+                "space is known, and may break a limit; give the distributions"
+            )
+        region_of(self.domain(self.distributions, limits=self.limits).space)
 
 
 def check_limits(where: Where, given: SearchSpace | None) -> Limits:

@@ -1,0 +1,230 @@
+"""Readers of studies: what is modelled of a study, and what was read of it before."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.search_space import IntersectionSearchSpace
+from optuna.trial import TrialState
+
+from optpair.earlier import read_earlier
+from optpair.engine.session import Session
+from optpair.integrations.optuna.attributes import NOISE_VAR
+from optpair.integrations.optuna.conditions import Learnt, alike, learn
+from optpair.integrations.optuna.model import StudyModel
+from optpair.integrations.optuna.options import Options
+from optpair.integrations.optuna.outcomes import StudyOutcomes, constraint_keys
+from optpair.integrations.optuna.private import bracket_of, identity
+from optpair.integrations.optuna.space import to_parameter
+from optpair.integrations.optuna.steps import Steps
+from optpair.problem.problem import Problem
+
+_LOST = ("lost",)
+"""The key of a warning that is given once."""
+
+_log = optuna.logging.get_logger("optuna.optpair")
+
+
+class NothingSharedError(ValueError):
+    """A study without a parameter that can be modelled."""
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(
+            f"study {study.study_name!r} has no parameter that all completed trials share: there "
+            "is nothing to recommend"
+        )
+
+
+class StudyReader:
+    """Reads one study at a time, and keeps what it has read; threads may share it, by its lock."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.lock = threading.RLock()
+        self._study: tuple[Any, int] | None = None
+        self._turn_to(None)
+
+    def _turn_to(self, study: Study | None) -> Any:
+        """Forget what belongs to another study. Returns the bracket, where a pruner has some.
+
+        Optuna shows each of Hyperband's brackets as a study of its own, with its trials alone.
+        """
+        same = None if study is None else identity(study)
+        if same is None or same != self._study:
+            self._study = same
+            self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
+            self.models: dict[Any, StudyModel] = {}
+            self._conditions: dict[Any, tuple[int, Learnt]] = {}
+            self._checked = False
+            self.prunes = False
+            self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
+        return bracket_of(study)
+
+    def answering(self, study: Study) -> tuple[StudyModel, Callable[[np.ndarray], dict[str, Any]]]:
+        """The model of a study, and what decodes its points: all that is modelled or constant."""
+        self.check(study)
+        modelled = self.modelled(study)
+        if not modelled:
+            raise NothingSharedError(study)
+        model = self.read(study, modelled)
+        if not model.told():
+            raise ValueError(f"no trial of study {study.study_name!r} has a value yet")
+        missing = model.unmeasured()
+        if missing:
+            raise ValueError(
+                f"no trial of study {study.study_name!r} has a value of {missing[0]!r} yet, which "
+                "is an objective"
+            )
+        domain = model.domain
+
+        def decode(x: np.ndarray) -> dict[str, Any]:
+            params = domain.decode(x)
+            return params | domain.constants(params)
+
+        return model, decode
+
+    def check(self, study: Study) -> None:
+        """Refuse a study that the options are not for, at its first trial."""
+        if self._checked and identity(study) == self._study:
+            return
+        count, noise = len(study.directions), self.options.noise
+        outcomes = StudyOutcomes.of(study, (), noise)
+        if noise and count > 1 and outcomes.declared is None:
+            raise ValueError(
+                f"noise={noise:g} is of one objective, and study {study.study_name!r} has "
+                f"{count}; leave it out, or set the user attribute {NOISE_VAR!r} of trials to a "
+                "dict by the objectives' names"
+            )
+        if outcomes.declared is not None or count > 1:
+            self.options.check(outcomes.all)
+        with self.lock:
+            self._turn_to(study)
+            self._checked = True
+
+    def modelled(self, study: Study) -> dict[str, BaseDistribution]:
+        """The distributions of the parameters that are modelled."""
+        return self.options.domain(self.distributions(study)).distributions
+
+    def distributions(self, study: Study) -> dict[str, BaseDistribution]:
+        """What all completed trials share, or what was given."""
+        if self.options.given is not None:
+            return dict(self.options.given.distributions)
+        with self.lock:
+            shared = self._shared[self._turn_to(study)].calculate(study)
+            learnt = self._learnt(study)
+            if not learnt:
+                return shared
+            ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            found = alike(ended)
+            return dict(sorted((shared | {name: found[name] for name in learnt}).items()))
+
+    def _learnt(self, study: Study) -> Learnt:
+        """The conditions that completed trials show, where no search space was given."""
+        if self.options.given is not None:
+            return {}
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        key, count = self._turn_to(study), len(trials)
+        known = self._conditions.get(key)
+        if known is None or known[0] != count:
+            known = self._conditions[key] = count, learn(trials, alike(trials))
+        return known[1]
+
+    def left_out(self, study: Study) -> dict[str, str]:
+        """Parameters of completed trials that are not modelled, and why."""
+        known = self.distributions(study)
+        given = self.options.given is not None
+        why: dict[str, str] = {}
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            for name, d in trial.distributions.items():
+                if name not in known:
+                    why[name] = "not in search_space" if given else "not in all trials alike"
+                elif to_parameter(d) is None and not d.single():
+                    why[name] = "too fine for the model"
+        return why
+
+    def read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> StudyModel:
+        """The study as it is now. What was read before is kept while the space stays the same."""
+        bracket, noise = self._turn_to(study), self.options.noise
+        model = self.models.get(bracket)
+        known = self.distributions(study)
+        known = {n: d for n, d in known.items() if n in distributions or d.single()}
+        learnt = {n: own for n, own in self._learnt(study).items() if n in known}
+        steps = self._steps(study)
+        same = model is not None and model.domain.learnt == learnt and model.steps == steps
+        if model is None or not same or model.domain.distributions != distributions:
+            model = self._model(known, learnt, StudyOutcomes.of(study, (), noise), steps)
+        new = model.unread(study)
+        keys = constraint_keys(new) | model.outcomes.constraints.keys()
+        outcomes = StudyOutcomes.of(study, keys, noise)
+        if outcomes != model.outcomes:  # a constraint that no trial had before, or other names
+            model = self._model(known, learnt, outcomes, steps)
+            new = model.unread(study)
+        self.models[bracket] = model
+        model.read(new)
+        lost = [t.number for t in new if t.values and model.trials[t.number] is None]
+        if lost:
+            self._warn_once(
+                _LOST,
+                f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
+                "one outside the search space, of a parameter that is modelled.",
+            )
+        return model
+
+    def _model(
+        self,
+        known: Mapping[str, BaseDistribution],
+        learnt: Learnt,
+        outcomes: StudyOutcomes,
+        steps: Steps | None,
+    ) -> StudyModel:
+        """A model that has read no trial yet."""
+        options = self.options
+        domain = options.domain(
+            known,
+            limits=options.limits,
+            guesses=options.guesses,
+            learnt=learnt,
+            steps=steps if len(outcomes.all) == 1 and options.may_look else None,
+        )
+        problem = Problem(domain.space, outcomes.all)
+        earlier = read_earlier(options.earlier, problem)
+        session = Session(problem, seed=options.seed, earlier=earlier, **options.engine)
+        return StudyModel(domain, outcomes, session, steps=steps)
+
+    def _steps(self, study: Study) -> Steps | None:
+        """The steps of a whole trial, where trials report them and some are or may be pruned."""
+        trials = study.get_trials(deepcopy=False)
+        pruned = any(t.state == TrialState.PRUNED and t.intermediate_values for t in trials)
+        return Steps.of(trials) if pruned or self.prunes else None
+
+    def _warn_once(self, key: tuple[str], message: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            _log.warning(message)
+
+    def say_independent(self, study: Study, name: str, distribution: BaseDistribution) -> None:
+        """Say once that a parameter is not modelled; before a trial has ended that is no news."""
+        with self.lock:
+            self._turn_to(study)
+            if name in self._said:
+                return
+            if to_parameter(distribution) is not None:
+                shared = self.distributions(study)
+                ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+                if name in shared or not ended:
+                    return
+                why = (
+                    "not all completed trials have it with the same distribution; inside an `if` "
+                    "it is modelled once trials show what it depends on"
+                )
+            else:
+                why = f"{distribution} is too fine for the model"
+            self._said.add(name)
+            _log.warning(f"JESSampler samples {name!r} independently: {why}.")
