@@ -186,3 +186,32 @@ def test_steps() -> None:
 def test_bad_options(options: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match="must be"):
         JESPruner(**options)
+
+
+def test_pages_and_recommendations_have_the_users_parameters_alone(tmp_path: Any) -> None:
+    """Not the steps that are modelled beside them; even where one has the same name."""
+
+    def objective(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", ["still", "moving"])
+        step = trial.suggest_float("step", 0, 1) if kind == "moving" else 0.9
+        for epoch in range(4):
+            trial.report(value := curve(step, epoch), epoch)
+            if trial.number % 3 == 2:
+                raise optuna.TrialPruned
+        return value
+
+    sampler = JESSampler(seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=14)
+    assert list(sampler.recommend(study).params) == ["kind", "step"]  # in the objective's order
+    subject = sampler.subject(study)
+    assert subject.model is not None
+    assert len(subject.model.space) == 3
+    assert {row.number: dict(row.params) for row in subject.rows} == {
+        t.number: t.params for t in study.trials
+    }
+    said = sampler.report(study, tmp_path / "page.html")
+    assert said["recommendation"]["params"].keys() == said["matters"].keys() == {"kind", "step"}
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "14 trials: 10 told, 4 pruned · 2 parameters" in text
+    assert "optpair:step" not in text

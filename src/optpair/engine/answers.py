@@ -390,11 +390,16 @@ class Answers:
     def effects(self, column: int | None = None) -> Effects | None:
         """Which parameters matter to the predicted value, as the model sees values (scaled).
 
-        Of the only objective, unless another outcome's column is given.
+        Of the only objective, unless another outcome's column is given. Values are at the target
+        fidelity, as in every answer.
         """
         own = self.column if column is None else column
-        cube, posterior = self.engine.cube, self.model.outcomes[own].posterior
-        return variance_shares(lambda U: mean_at(posterior, cube.spread(U)), cube.parameters)
+        engine, posterior = self.engine, self.model.outcomes[own].posterior
+
+        def predicted(U: np.ndarray) -> np.ndarray:
+            return mean_at(posterior, engine.at_target(engine.cube.spread(U)))
+
+        return variance_shares(predicted, engine.cube.parameters)
 
     @engine_work
     def nearness(

@@ -132,6 +132,7 @@ def of_model(model: Model) -> dict[str, Axis]:
             parameter, model.named(name) if isinstance(parameter, Categorical) else ()
         )
         for name, parameter in model.space.items()
+        if name != model.steps
     }
 
 

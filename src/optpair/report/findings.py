@@ -158,8 +158,9 @@ def gather(subject: Subject) -> Findings | None:
 
 
 def by_parameter(model: Model, shares: np.ndarray) -> dict[str, float]:
-    """Shares by the names of the parameters."""
-    return dict(zip(model.space, map(float, shares), strict=True))
+    """Shares by the names of the parameters; a fidelity has none, as answers are at its target."""
+    found = zip(model.space, map(float, shares), strict=True)
+    return {name: share for name, share in found if name not in model.space.targets}
 
 
 def named_pairs(model: Model, effects: Effects | None) -> dict[tuple[str, str], float]:

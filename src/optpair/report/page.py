@@ -91,7 +91,7 @@ def policy(*scripts: str) -> str:
 def content(subject: Subject, found: Findings | None) -> Markup:
     """What was found, and the trials."""
     body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
-    names = () if subject.model is None else tuple(subject.model.space)
+    names = () if subject.model is None else subject.model.names
     largest = ("value", "predicted") if subject.objective.direction == "maximize" else ()
     best = None if found is None else found.observed.number
     return join(
@@ -119,10 +119,10 @@ def _header(subject: Subject, made: datetime) -> Markup:
 
 def _parameters(subject: Subject, model: Model) -> str:
     """How many parameters there are, and how many of them are modelled where that is fewer."""
-    names = {*model.space, *model.single, *subject.left_out}
+    names = {*model.names, *model.single, *subject.left_out}
     names.update(name for row in subject.rows for name in row.params)
     said = count(len(names), "parameter")
-    return said if len(names) == len(model.space) else f"{said}, {len(model.space)} modelled"
+    return said if len(names) == len(model.names) else f"{said}, {len(model.names)} modelled"
 
 
 def _answers(subject: Subject, found: Findings) -> Markup:

@@ -52,7 +52,8 @@ class Model:
     """The space that is modelled, and the answers of the model where it has a value to go by.
 
     `choices` are the categories as the user knows them, where the space has only their numbers;
-    `single` are parameters with one value.
+    `single` are parameters with one value. `steps` is the name of a fidelity that counts the steps
+    of trials: the space has it, and the user has no such parameter.
     """
 
     space: Space
@@ -61,6 +62,12 @@ class Model:
     answers: Answers | None
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     single: Mapping[str, Any] = field(default_factory=dict)
+    steps: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The user's parameters that are modelled."""
+        return tuple(name for name in self.space if name != self.steps)
 
     def named(self, name: str) -> Sequence[Any]:
         """The categories of a parameter."""
@@ -72,7 +79,9 @@ class Model:
         """The user's values at a point of the cube."""
         values: dict[str, Any] = self.space.decode(x)
         return {
-            name: self.choices[name][v] if name in self.choices else v for name, v in values.items()
+            name: self.choices[name][v] if name in self.choices else v
+            for name, v in values.items()
+            if name != self.steps
         }
 
 

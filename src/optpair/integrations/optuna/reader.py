@@ -83,10 +83,12 @@ class StudyReader:
                 "is an objective"
             )
         domain = model.domain
+        order = dict.fromkeys(name for trial in model.told() for name in trial.params)
 
         def decode(x: np.ndarray) -> dict[str, Any]:
             params = domain.decode(x)
-            return params | domain.constants(params)
+            params |= domain.constants(params)
+            return {name: params[name] for name in (*order, *params) if name in params}
 
         return model, decode
 
@@ -221,8 +223,8 @@ class StudyReader:
                 if name in shared or not ended:
                     return
                 why = (
-                    "not all completed trials have it with the same distribution; inside an `if` "
-                    "it is modelled once trials show what it depends on"
+                    "not every completed trial has it, with the same distribution. A parameter "
+                    "inside an `if` is modelled once the trials show what it depends on"
                 )
             else:
                 why = f"{distribution} is too fine for the model"

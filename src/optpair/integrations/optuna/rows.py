@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
-from optpair.integrations.optuna.attributes import OUTPUT, WORKER, published, state
+from optpair.integrations.optuna.attributes import OUTPUT, WORKER, known_params, published, state
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.outcomes import StudyOutcomes, noise_vars
 from optpair.problem.defaults import LARGEST
@@ -33,7 +34,7 @@ def row_of(trial: FrozenTrial, model: StudyModel | None, outcomes: StudyOutcomes
         value,
         noise_vars(trial, (name,), (name,)).get(name),
         str(trial.user_attrs.get(OUTPUT) or ""),
-        None if model is None else model.domain.encode(params),
+        None if model is None else _point(trial, model),
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
         worker=str(trial.user_attrs.get(WORKER, "")),
@@ -57,7 +58,7 @@ def joint_row(trial: FrozenTrial, model: StudyModel) -> report.Row:
         taken if became == "told" else became,
         params,
         message=str(trial.user_attrs.get(OUTPUT) or ""),
-        x=model.domain.encode(params),
+        x=_point(trial, model),
         outcomes={name: own.value for name, own in found.items()},
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
@@ -66,8 +67,14 @@ def joint_row(trial: FrozenTrial, model: StudyModel) -> report.Row:
 
 
 def _shown_params(trial: FrozenTrial, model: StudyModel | None) -> dict[str, Any]:
-    """What was not asked for, or not yet, is where it was suggested."""
+    """What the objective asked for; of a trial that has not ended, also what is suggested."""
     params: dict[str, Any] = dict(trial.params)
-    if model is not None:
+    if model is not None and not trial.state.is_finished():
         params |= published(trial, model.domain.distributions) or {}
     return params
+
+
+def _point(trial: FrozenTrial, model: StudyModel) -> np.ndarray | None:
+    """What was not asked for, or not yet, is where it was suggested."""
+    known = known_params(trial, model.domain.distributions)
+    return model.domain.encode(known)

@@ -51,6 +51,7 @@ from optpair.integrations.optuna.private import (
 from optpair.integrations.optuna.reader import NothingSharedError, StudyReader
 from optpair.integrations.optuna.rows import is_known, joint_row, row_of
 from optpair.integrations.optuna.space import SearchSpace
+from optpair.integrations.optuna.steps import STEP
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.limits import Where
 from optpair.problem.outcomes import Objective, Outcome
@@ -342,7 +343,8 @@ class JESSampler(BaseSampler):
                 single = own.domain.constants({})
                 asked = own.answers(study) if answers and not own.unmeasured() else None
                 initial, choices = own.session.engine.initial, own.domain.choices
-                model = report.Model(own.domain.space, initial, asked, choices, single)
+                steps = "" if own.domain.steps is None else STEP
+                model = report.Model(own.domain.space, initial, asked, choices, single, steps)
             trials = read_trials(study, revised=None if own is None else own.revised)
             heading = study.study_name if name is None else name
             if several and own is not None and model is not None:

@@ -12,8 +12,8 @@ from optpair.problem.defaults import LARGEST
 from optpair.problem.parameters import Fidelity
 from optpair.problem.space import Parameter
 
-STEP = "step"
-"""The name of the fidelity."""
+STEP = "optpair:step"
+"""The name of the fidelity, which no parameter of a study has."""
 
 APART = 3  # looks that are kept are so many times as far as the one before, and the last
 LONG = 8  # steps from which on their scale is logarithmic
