@@ -28,7 +28,7 @@ def main(evaluations: int) -> None:
     X, y = load_digits(return_X_y=True)
     X, X_new, y, y_new = train_test_split(X, y, train_size=400, stratify=y, random_state=0)
     model = make_pipeline(StandardScaler(), SVC())
-    search = JESSearchCV(model, SPACE, evaluations=evaluations, random_state=0).fit(X, y)
+    search = JESSearchCV(model, SPACE, n_iter=evaluations, random_state=0).fit(X, y)
     print(search.recommendation_)
     print(f"accuracy on new data: {search.score(X_new, y_new):.3f}")
 

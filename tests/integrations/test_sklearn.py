@@ -29,7 +29,7 @@ from shell_cases import TINY
 
 KNOWN = Hyperparameters(np.array([[0.4]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
 CHEAP: dict[str, Any] = {
-    "evaluations": 6,
+    "n_iter": 6,
     "cv": 3,
     "random_state": 0,
     "acquisition": "logei",
@@ -73,7 +73,7 @@ def moody(fails: str = "never", **options: Any) -> JESSearchCV:
 
 
 def test_the_answer_is_the_best_predicted_trial() -> None:
-    search = moody(evaluations=8).fit(TOLD, ANSWER)
+    search = moody(n_iter=8).fit(TOLD, ANSWER)
     results, best = search.cv_results_, search.recommendation_
     assert search.best_params_ == best.params == results["params"][search.best_index_]
     assert search.best_params_["right"] > 0.8
@@ -111,7 +111,7 @@ def test_trials_and_rows_go_together() -> None:
 
 
 def test_the_last_trial_is_the_best_predicted_point() -> None:
-    search = moody(evaluations=4, random_state=0).fit(TOLD, ANSWER)
+    search = moody(n_iter=4, random_state=0).fit(TOLD, ANSWER)
     *first, last = search.optimizer_.trials
     scores = np.stack([search.cv_results_[f"split{k}_test_score"] for k in range(3)], axis=1)
     noise = noise_of_means(scores[:3], 0.5, np.ones(3, dtype=int))
@@ -142,14 +142,14 @@ def test_all_trials_see_the_same_folds() -> None:
         return float(model.right)
 
     X = np.c_[np.arange(90.0), ANSWER]
-    moody(cv=ShuffleSplit(2), scoring=score, evaluations=3, refit=False).fit(X, ANSWER)
+    moody(cv=ShuffleSplit(2), scoring=score, n_iter=3, refit=False).fit(X, ANSWER)
     assert len(seen) == 6
     assert len(set(seen)) == 2
 
 
 @pytest.mark.parametrize("batch", [1, 2, 4, 9])
 def test_batches_keep_to_the_budget(batch: int) -> None:
-    search = moody(batch=batch, evaluations=5).fit(TOLD, ANSWER)
+    search = moody(batch=batch, n_iter=5).fit(TOLD, ANSWER)
     assert [trial.id for trial in search.optimizer_.trials] == list(range(5))
 
 
@@ -168,7 +168,7 @@ def test_a_seed_decides_everything() -> None:
 
 
 def test_a_failed_trial_is_no_value() -> None:
-    search = moody("low", evaluations=8)
+    search = moody("low", n_iter=8)
     with pytest.warns(FitFailedWarning, match="a bad mood"):
         search.fit(TOLD, ANSWER)
     trials, results = search.optimizer_.trials, search.cv_results_
@@ -201,9 +201,7 @@ class Late(Moody):
 
 def test_what_failed_once_may_be_the_answer() -> None:
     """The trial that is refitted is one that gave a value, not the first at the same point."""
-    search = JESSearchCV(
-        Late(), {"right": [0.2, 0.9]}, **{**CHEAP, "cv": KFold(3), "evaluations": 8}
-    )
+    search = JESSearchCV(Late(), {"right": [0.2, 0.9]}, **{**CHEAP, "cv": KFold(3), "n_iter": 8})
     Late.fits = 0
     with pytest.warns(FitFailedWarning, match="too early"):
         search.fit(TOLD, ANSWER)
@@ -214,7 +212,7 @@ def test_what_failed_once_may_be_the_answer() -> None:
 
 
 def test_a_fold_that_fails_is_a_failed_trial() -> None:
-    search = moody("low on a fold", evaluations=8)
+    search = moody("low on a fold", n_iter=8)
     with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 3"):
         search.fit(TOLD, ANSWER)
     failed = [trial.state == "failed" for trial in search.optimizer_.trials]
@@ -223,7 +221,7 @@ def test_a_fold_that_fails_is_a_failed_trial() -> None:
 
 
 def test_a_number_for_failures_is_the_score_of_a_fold() -> None:
-    search = moody("low on a fold", error_score=-1.0, evaluations=8)
+    search = moody("low on a fold", error_score=-1.0, n_iter=8)
     with pytest.warns(FitFailedWarning):
         search.fit(TOLD, ANSWER)
     values = np.array([trial.value for trial in search.optimizer_.trials])
@@ -235,7 +233,7 @@ def test_a_number_for_failures_is_the_score_of_a_fold() -> None:
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_number_for_failures_does_not_make_a_trial_succeed(batch: int) -> None:
-    search = moody("low", error_score=2.0, evaluations=8, batch=batch)  # better than any score
+    search = moody("low", error_score=2.0, n_iter=8, batch=batch)  # better than any score
     with pytest.warns(FitFailedWarning):
         search.fit(TOLD, ANSWER)
     low = np.array([trial.params["right"] < 0.5 for trial in search.optimizer_.trials])
@@ -273,7 +271,7 @@ def test_other_value_errors_are_not_taken_for_failures() -> None:
 
 def test_several_metrics() -> None:
     metrics = {"good": "accuracy", "bad": lambda model, X, y: -model.score(X, y)}
-    search = moody(scoring=metrics, refit="bad", evaluations=8).fit(TOLD, ANSWER)
+    search = moody(scoring=metrics, refit="bad", n_iter=8).fit(TOLD, ANSWER)
     assert search.best_params_["right"] < 0.2
     assert search.best_score_ == search.recommendation_.mean
     assert {"mean_test_good", "mean_test_bad"} <= set(search.cv_results_)
@@ -308,7 +306,7 @@ def test_a_pipeline_inside_and_outside() -> None:
     assert outside.fit(X, Y).score(X, Y) > 0.8
     assert outside[-1].best_params_ == {"logisticregression__C": outside[-1].best_estimator_[-1].C}
     assert outside.predict_proba(X).shape == (90, 2)
-    outside.set_params(search__evaluations=3, search__estimator__logisticregression__tol=1e-3)
+    outside.set_params(search__n_iter=3, search__estimator__logisticregression__tol=1e-3)
     scores = cross_val_score(outside, X, Y, cv=2)
     assert scores.shape == (2,)
     assert (scores > 0.6).all()
@@ -332,7 +330,7 @@ def test_mixed_spaces_by_name() -> None:
         "fit_intercept": Categorical([True, False]),
     }
     search = JESSearchCV(
-        LogisticRegression(), space, **{**CHEAP, "hyperparameters": "map", "evaluations": 3}
+        LogisticRegression(), space, **{**CHEAP, "hyperparameters": "map", "n_iter": 3}
     )
     search.fit(X, Y)
     assert list(search.best_params_) == list(space)
@@ -340,7 +338,7 @@ def test_mixed_spaces_by_name() -> None:
 
 def test_numbers_in_a_list_are_ordinals() -> None:
     space = {"alpha": [10, 0.1, np.float64(1.0)], "fit_intercept": [True, False]}
-    search = JESSearchCV(Ridge(), space, **{**CHEAP, "hyperparameters": "map", "evaluations": 3})
+    search = JESSearchCV(Ridge(), space, **{**CHEAP, "hyperparameters": "map", "n_iter": 3})
     search.fit(X, Y)
     alpha = search.optimizer_.space["alpha"]
     assert alpha == Ordinal([0.1, 1, 10], spacing="log")
@@ -388,14 +386,14 @@ def test_what_a_space_cannot_be_made_of(given: Any, message: str) -> None:
 
 def test_groups_and_weights_arrive() -> None:
     groups = np.arange(90) % 3
-    search = moody(cv=GroupKFold(3), evaluations=2)
+    search = moody(cv=GroupKFold(3), n_iter=2)
     search.fit(TOLD, ANSWER, groups=groups, sample_weight=np.ones(90))
     assert search.best_estimator_.weighted_
     with sklearn.config_context(enable_metadata_routing=True):
         routed = JESSearchCV(
             Moody().set_fit_request(sample_weight=True).set_score_request(sample_weight=False),
             RIGHT,
-            **{**CHEAP, "evaluations": 2, "cv": GroupKFold(3)},
+            **{**CHEAP, "n_iter": 2, "cv": GroupKFold(3)},
         )
         routed.fit(TOLD, ANSWER, groups=groups, sample_weight=np.ones(90))
         assert routed.best_estimator_.weighted_
@@ -425,8 +423,8 @@ def test_pickles_and_clones() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "kind", "match"),
     [
-        ("evaluations", 0, ValueError, "evaluations must be an int of at least 1, not 0"),
-        ("evaluations", 2.5, TypeError, "evaluations must be an int"),
+        ("n_iter", 0, ValueError, "n_iter must be an int of at least 1, not 0"),
+        ("n_iter", 2.5, TypeError, "n_iter must be an int"),
         ("batch", True, TypeError, "batch must be an int"),
         ("noise", "none", ValueError, "noise must be 'folds', None, .*, not 'none'"),
         ("noise", -1.0, ValueError, "noise must be None, .*, not -1.0"),
@@ -457,7 +455,7 @@ NOT_KEPT = {
         JESSearchCV(
             LogisticRegression(),
             {"C": Float(0.1, 10, log=True)},
-            **{**CHEAP, "evaluations": 2, "cv": 2},
+            **{**CHEAP, "n_iter": 2, "cv": 2},
         ),
     ],
     expected_failed_checks=lambda estimator: NOT_KEPT,
@@ -484,7 +482,7 @@ def test_the_report_names_the_objects_of_lists(tmp_path: Path) -> None:
     pipeline = make_pipeline(StandardScaler(), SVC())
     settings = Settings(**TINY)
     search = JESSearchCV(
-        pipeline, space, evaluations=4, random_state=0, hyperparameters="map", settings=settings
+        pipeline, space, n_iter=4, random_state=0, hyperparameters="map", settings=settings
     )
     search.fit(X[:60], Y[:60])
     shown = search.report(tmp_path / "page.html")

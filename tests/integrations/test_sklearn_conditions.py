@@ -24,7 +24,7 @@ def test_each_trial_sets_what_is_active() -> None:
             "C": Float(1, 100, log=True),
         }
     )
-    search = JESSearchCV(SVR(), space, evaluations=6, random_state=0, cv=2).fit(X[:60], y[:60])
+    search = JESSearchCV(SVR(), space, n_iter=6, random_state=0, cv=2).fit(X[:60], y[:60])
     for params in search.cv_results_["params"]:
         assert space.check(params) == params
     assert {len(params) for params in search.cv_results_["params"]} == {2, 3}
@@ -49,7 +49,7 @@ def fits(params: dict[str, Any]) -> bool:
 
 def test_a_list_of_dicts_is_a_choice_between_them(tmp_path: Path) -> None:
     X, y = load_diabetes(return_X_y=True)
-    search = JESSearchCV(SVR(), GRIDS, evaluations=14, random_state=0, cv=2).fit(X[:60], y[:60])
+    search = JESSearchCV(SVR(), GRIDS, n_iter=14, random_state=0, cv=2).fit(X[:60], y[:60])
     tried = search.cv_results_["params"]
     assert all(map(fits, tried))
     assert {params["kernel"] for params in tried} >= {"linear", "poly"}
@@ -107,9 +107,9 @@ def test_only_the_rows_of_a_shelf_are_tried_and_a_search_ends_with_them(batch: i
     rows = [{"C": c, "kernel": kernel} for c in (0.1, 1.0, 50.0) for kernel in ("linear", "rbf")]
     space = Space.of_rows(rows, repeat=False)
     options: dict[str, Any] = {"random_state": 0, "cv": 2, "batch": batch}
-    search = JESSearchCV(SVR(), space, evaluations=9, **options).fit(X[:60], y[:60])
+    search = JESSearchCV(SVR(), space, n_iter=9, **options).fit(X[:60], y[:60])
     tried = search.cv_results_["params"]
     assert sorted(map(str, tried)) == sorted(map(str, rows))
     assert search.best_params_ in rows
-    again = JESSearchCV(SVR(), Space.of_rows(rows), evaluations=4, **options).fit(X[:60], y[:60])
+    again = JESSearchCV(SVR(), Space.of_rows(rows), n_iter=4, **options).fit(X[:60], y[:60])
     assert all(params in rows for params in again.cv_results_["params"])

@@ -15,7 +15,7 @@ SPACE = {"min_samples_leaf": Int(1, 60, log=True), "n_estimators": Fidelity(2, 3
 def test_the_answer_is_for_all_trees() -> None:
     for space in (SPACE, Space(SPACE)):
         search = JESSearchCV(
-            RandomForestRegressor(random_state=0), space, evaluations=10, cv=3, random_state=0
+            RandomForestRegressor(random_state=0), space, n_iter=10, cv=3, random_state=0
         ).fit(X[:200], Y[:200])
         tried = [params["n_estimators"] for params in search.cv_results_["params"]]
         assert min(tried) == 2

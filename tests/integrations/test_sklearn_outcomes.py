@@ -15,7 +15,7 @@ from shell_cases import TINY
 
 X = np.linspace(0, 1, 30)[:, None]
 OPTIONS: dict[str, Any] = {
-    "evaluations": 7,
+    "n_iter": 7,
     "cv": 3,
     "random_state": 0,
     "hyperparameters": "map",
@@ -105,7 +105,7 @@ def test_a_trial_whose_fits_fail_has_no_outcome(error_score: float) -> None:
         },
         refit="left",
         error_score=error_score,
-        **{**OPTIONS, "evaluations": 5},
+        **{**OPTIONS, "n_iter": 5},
     ).fit(X)
     for trial in search.optimizer_.trials:
         assert (trial.state == "failed") == (trial.params["a"] < 0.3)

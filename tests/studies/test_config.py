@@ -270,3 +270,10 @@ def test_limits(tmp_path: Path) -> None:
 def test_limits_that_are_refused(where: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=message):
         load(write(tmp_path, f"[study]\nwhere = {where}\n{SPACE}"))
+
+
+def test_a_database_is_no_study_file(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    path.write_bytes(b"SQLite format 3\0\xfb")
+    with pytest.raises(StudyError, match=r"is not text.* optpair report and optpair watch also"):
+        load(path)

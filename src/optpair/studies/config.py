@@ -125,7 +125,10 @@ def load(path: str | Path) -> StudyFile:
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise StudyError(f"{path} is not TOML: {error}") from error
+        raise StudyError(
+            f"{path} is not text, and so no study file (TOML); optpair report and optpair watch "
+            "also read databases of Optuna and saved runs"
+        ) from error
     try:
         document = parse(text)
     except StudyError as error:

@@ -66,51 +66,58 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         >>> from optpair.integrations.sklearn import JESSearchCV
         >>> X, y = load_diabetes(return_X_y=True)
         >>> space = {"alpha": Float(1e-4, 10, log=True)}
-        >>> search = JESSearchCV(Ridge(), space, evaluations=4, random_state=0).fit(X, y)
+        >>> search = JESSearchCV(Ridge(), space, n_iter=4, random_state=0).fit(X, y)
         >>> bool(search.best_params_["alpha"] < 1)
         True
 
-    It is used as `GridSearchCV` is, alone, in a pipeline or inside `cross_val_score`, and every
-    parameter that is not named here is `GridSearchCV`'s.
+    Use it as you use `RandomizedSearchCV`: alone, in a pipeline or inside `cross_val_score`. All
+    parameters that are not explained here are those of `GridSearchCV`. All trials are scored on the
+    same folds, even by a splitter that shuffles.
 
-    space: a `Space`, or a dict from names (`clf__C` reaches into a pipeline) to `Float`, `Int`,
-        `Ordinal`, `Categorical`, or a list of any objects to choose from. A list of numbers is an
-        `Ordinal`, a list of one is given as it is; a tuple of two numbers may be meant as a range,
-        and is refused. Of SciPy's distributions, `uniform`, `loguniform` and `randint` are taken
-        for their ranges. A list of dicts is a choice between them, as in `GridSearchCV`.
-    evaluations: trials, each of which is one cross-validation; fewer where a space of rows that are
-        tried once is used up.
-    batch: trials asked for at once. All their folds share `n_jobs`.
-    noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
-        `optpair.integrations.sklearn.folds` says; None leaves the noise to the model; a number is
-        the standard deviation of a mean score's noise, 0 where the folds are all that matters.
-    outcomes: what is wanted of several metrics, by their names in `scoring` (`"score"` where there
-        is only one), and of `"fit_time"` and `"score_time"`: `{"accuracy": "maximize",
-        "fit_time": Constraint(high=1)}`. Without it, the metric that `refit` names is maximised.
-    refit: of several metrics, the name of the one to search for. With several objectives among the
-        `outcomes`, the name of the one whose best compromise is refitted.
-    error_score: with NaN, a trial of which a fold fails is a failed trial: it has no value, and
-        lowers the chance of success around it. A number is the score of a fold that fails; a trial
-        of which every fold fails has failed all the same.
-    random_state: an int is the seed of the search.
-    acquisition, hyperparameters, settings: as in `optpair.Optimizer`.
+    The score that a search reports on its own folds is too good; `cross_val_score(search, X, y)`
+    tells how well it does on new data.
 
-    All trials are scored on the same folds, also by a splitter that shuffles. After `fit`:
+    Args:
+        estimator: the estimator to tune.
+        space: a `Space`, or a dict from names (`clf__C` reaches into a pipeline) to `Float`, `Int`,
+            `Ordinal`, `Categorical`, or a list of any objects to choose from. A list of numbers is
+            an `Ordinal`; a list of one object is a constant. A tuple of two numbers may be meant as
+            a range, and is refused. Of SciPy's distributions, `uniform`, `loguniform` and `randint`
+            are taken for their ranges. A list of dicts is a choice between them, as in
+            `GridSearchCV`.
+        n_iter: how many trials, each of which is one cross-validation; fewer where each row of a
+            shelf is tried once and none is left.
+        batch: how many trials are asked for at once. All their folds share `n_jobs`.
+        noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
+            `optpair.integrations.sklearn.folds` explains; None leaves the noise to the model; a
+            number is the standard deviation of a mean score's noise, 0 where only these folds
+            matter.
+        outcomes: what you want of several metrics, by their names in `scoring` (`"score"` where
+            there is only one), and of `"fit_time"` and `"score_time"`: `{"accuracy": "maximize",
+            "fit_time": Constraint(high=1)}`. Without it, the metric that `refit` names is
+            maximised.
+        refit: of several metrics, the name of the one to search for. With several objectives among
+            the `outcomes`, the name of the one whose best compromise is refitted.
+        error_score: with NaN, a trial fails if one of its folds fails: it has no value, and lowers
+            the chance of success around it. A number is the score of a fold that fails; a trial
+            fails all the same if all its folds do.
+        random_state: an int is the seed of the search.
+        acquisition: as in `optpair.Optimizer`.
+        hyperparameters: as in `optpair.Optimizer`.
+        settings: as in `optpair.Optimizer`.
 
-    best_params_: the recommendation: of the trials, the best *predicted*. The last trial is at the
-        best predicted point of the whole space, so that it is among them if it keeps its promise.
-    best_score_: their predicted mean score over these folds.
-    recommendation_: the two, with a 95 % interval, and the best observed trial, which is often
-        only the luckiest: the one that `GridSearchCV` would have chosen. With several objectives, a
-        `Front` of trials.
-    best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
-    report: a method that writes a page on what was found, with the names of your objects.
-    cv_results_: a row for every trial, in the order of their ids; one that failed has NaNs.
-    optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
-        numbers.
-
-    What a search promises on its own folds is too good; how well it does on new data is what
-    `cross_val_score(search, X, y)` tells.
+    Attributes:
+        best_params_: the recommendation: of all trials, the one with the best *predicted* score.
+            The last trial is at the best predicted point of the whole space, so that it is among
+            them if it keeps its promise.
+        best_score_: its predicted mean score over these folds.
+        recommendation_: both, with a 95 % interval, and the best observed trial, the one that
+            `GridSearchCV` would have chosen, which is often only the luckiest. With several
+            objectives, a `Front` of trials.
+        best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
+        cv_results_: a row for every trial, in the order of their ids; NaNs for one that failed.
+        optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
+            numbers.
     """
 
     cv_results_: Results
@@ -121,7 +128,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         estimator: Any,
         space: Space | Mapping[str, Choices] | Sequence[Mapping[str, Choices]],
         *,
-        evaluations: int = 30,
+        n_iter: int = 30,
         batch: int = 1,
         noise: Literal["folds"] | float | None = "folds",
         scoring: Any = None,
@@ -150,7 +157,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             return_train_score=return_train_score,
         )
         self.space = space
-        self.evaluations = evaluations
+        self.n_iter = n_iter
         self.batch = batch
         self.noise = noise
         self.outcomes = outcomes
@@ -212,7 +219,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """The search itself, called by `BaseSearchCV.fit`."""
-        _check_count("evaluations", self.evaluations)
+        _check_count("n_iter", self.n_iter)
         _check_count("batch", self.batch)
         metric = named(self.refit)
         outcomes = outcomes_of(self.outcomes, _known_noise(self.noise), self.refit)
@@ -228,8 +235,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         self._lost: dict[int, dict[str, Any]] = {}
         rows: list[Row] = []
         last = None
-        while len(rows) < self.evaluations and not optimizer.exhausted:
-            points = _next(optimizer, self.evaluations - len(rows), self.batch, metric)
+        while len(rows) < self.n_iter and not optimizer.exhausted:
+            points = _next(optimizer, self.n_iter - len(rows), self.batch, metric)
             candidates = [numbered_space.named(_params(point)) for point in points]
             scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows), outcomes)
             rows += scores
