@@ -15,6 +15,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
 YES, NO = {"true", "yes", "1"}, {"false", "no", "0"}
+MISSING = {"n/a", "na", "n.a.", "n.d.", "none", "null", "-", "\u2013", "—", "?"}
+"""What people write into a cell that is meant to be empty."""
 
 
 def guarded(value: object) -> object:
@@ -56,6 +58,8 @@ def number(name: str, cell: Any) -> int | float:
         hint = ""
         if re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", cell):
             hint = f"; write a point for the decimal comma: {cell.replace(',', '.')}"
+        elif cell.lower() in MISSING:
+            hint = "; where nothing was measured, leave the cell empty"
         raise ValueError(f"{name} must be a number, not {cell!r}{hint}")
     found = float(cell)
     if math.isinf(found):

@@ -262,7 +262,7 @@ def _record(problem: Problem, columns: _Columns, row: Row) -> Record | None:
     try:
         return _read(problem, columns, row)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{row.where}: {error}; nothing was changed") from error
+        raise type(error)(f"{row.where}: {error}; nothing was changed") from None
 
 
 def _read(problem: Problem, columns: _Columns, row: Row) -> Record | None:
