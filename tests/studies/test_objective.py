@@ -152,13 +152,13 @@ def test_a_command_that_is_not_there_is_no_failed_trial(tmp_path: Path) -> None:
 def test_functions(tmp_path: Path) -> None:
     (tmp_path / "mine_to_find.py").write_text("class A:\n    f = staticmethod(lambda p: p['x'])\n")
     file = study_file(tmp_path)
-    assert call(find(Function("mine_to_find", "A.f"), tmp_path), {"x": 2}, file) == gave(2.0)
-    assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}, file) == gave(1.0, 0.1)
-    assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}, file).problem
-    assert "finite number, not None" in call(lambda p: None, {}, file).problem
-    problem = call(lambda p: 1 / 0, {}, file).problem
+    assert call(find(Function("mine_to_find", "A.f"), tmp_path), {"x": 2}, 0, file) == gave(2.0)
+    assert call(lambda p: {"value": 1, "noise_var": 0.1}, {}, 0, file) == gave(1.0, 0.1)
+    assert "ZeroDivisionError" in call(lambda p: 1 / 0, {}, 0, file).problem
+    assert "finite number, not None" in call(lambda p: None, {}, 0, file).problem
+    problem = call(lambda p: 1 / 0, {}, 0, file).problem
     assert problem.startswith("ZeroDivisionError: division by zero\n")
-    assert "SystemExit" in call(lambda p: sys.exit(2), {}, file).problem
+    assert "SystemExit" in call(lambda p: sys.exit(2), {}, 0, file).problem
     (tmp_path / "mine_is_broken.py").write_text("def f(:\n")
     for name in ("nothing:f", "math:nothing", "math:pi", "mine_is_broken:f"):
         with pytest.raises(StudyError, match=r"\[objective\]"):

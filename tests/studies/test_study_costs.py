@@ -12,7 +12,7 @@ import pytest
 from optpair import Fidelity, Float, Optimizer, Settings, Space
 from optpair.integrations.optuna.attributes import COST
 from optpair.studies.config import Budget, StudyError, load
-from optpair.studies.objective import checkpoint, parse
+from optpair.studies.objective import parse
 from optpair.studies.results import spent
 from optpair.studies.storage import open_study
 from shell_cases import TINY
@@ -105,17 +105,10 @@ def test_seconds_are_costs_where_the_budget_is_of_seconds(tmp_path: Path) -> Non
     assert f"{sum(costs):.4g} of 0.35 seconds spent" in run("status", path)[1]
 
 
-def test_looks_at_the_same_parameters_share_a_folder(tmp_path: Path) -> None:
-    file = load(write(tmp_path))
-    low, high = (checkpoint({"x": 0.5, "epochs": n}, file) for n in (1, 81))
-    assert low == high
-    assert low.is_dir()
-    assert low.parent == tmp_path / "study.checkpoints"
-    assert checkpoint({"x": 0.6, "epochs": 1}, file) != low
+def test_without_a_fidelity_there_is_no_folder_to_go_on_from(tmp_path: Path) -> None:
     plain = "[space]\nx = { float = [0, 1] }\nepochs = { int = [1, 9] }\n"
-    (tmp_path / "other").mkdir()
-    _, _, said = run("run", write(tmp_path / "other", "", plain))
-    assert "KeyError: 'OPTPAIR_CHECKPOINT'" in said  # there is none without a fidelity
+    _, _, said = run("run", write(tmp_path, "", plain))
+    assert "KeyError: 'OPTPAIR_CHECKPOINT'" in said
 
 
 @pytest.mark.parametrize(

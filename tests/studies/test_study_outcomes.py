@@ -135,8 +135,8 @@ def test_results_that_are_failures(tmp_path: Path, output: str, problem: str) ->
 
 def test_one_outcome_with_a_name_needs_none_in_the_result(tmp_path: Path) -> None:
     file = study_file(tmp_path, '[outcomes]\nloss = "minimize"')
-    assert call(lambda _: 2, {}, file) == call(lambda _: {"loss": 2.0}, {}, file)
-    assert call(lambda _: 2, {}, file) == Result({"loss": 2.0})
+    assert call(lambda _: 2, {}, 0, file) == call(lambda _: {"loss": 2.0}, {}, 0, file)
+    assert call(lambda _: 2, {}, 0, file) == Result({"loss": 2.0})
 
 
 def test_a_storage_keeps_what_was_measured(tmp_path: Path) -> None:

@@ -145,11 +145,27 @@ class Engine:
 
     def at_target(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
         """The same points at the target fidelities."""
+        return self._looked_at(X, np.array(list(self.targets.values())))
+
+    def at_cheapest(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
+        """The same points at the fidelities that cost least."""
+        return self._looked_at(X, self.cheapest)
+
+    def _looked_at(
+        self, X: Float[np.ndarray, "n D"], level: Float[np.ndarray, " k"]
+    ) -> Float[np.ndarray, "n D"]:
         if not self.targets:
             return X
         X = X.copy()
-        X[:, list(self.targets)] = list(self.targets.values())
+        X[:, list(self.targets)] = level
         return X
+
+    @property
+    def cheapest(self) -> Float[np.ndarray, " k"]:
+        """The end of each fidelity that costs least: 0, which is `low`, or 1, which is `high`."""
+        ends = np.array([np.zeros(self.cube.dimensions), np.ones(self.cube.dimensions)])
+        found = [np.argmin(price.log_cost(ends)[0]) for price in self.prices]
+        return np.array(found, dtype=np.float64)
 
     def looks(
         self, region: Region, X: Float[np.ndarray, "n D"], levels: Float[np.ndarray, "n k"]

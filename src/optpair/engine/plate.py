@@ -31,6 +31,7 @@ class Info:
 
     kind: Literal["design", "confirm", "exploit", "acquire"] = "design"
     value: float | None = None  # of the acquisition function (in nats for JES)
+    continues: int | None = None  # the told trial that is taken up again, where one is
     mixing: Mixing | None = None
     jitter: float = 0.0  # the largest relative jitter that a factorisation needed
     gaps: Float[np.ndarray, " L"] | None = None

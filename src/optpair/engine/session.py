@@ -23,6 +23,7 @@ from optpair.engine import fitting, step
 from optpair.engine.answers import Answers
 from optpair.engine.earlier import borrowed, check_matches
 from optpair.engine.engine import HYPER, WIDER, Engine
+from optpair.engine.going_on import taken_up
 from optpair.engine.model import Memory, OutcomeMemory
 from optpair.engine.plate import REPEATED, Info, Shared, ended_alike
 from optpair.engine.settings import Settings
@@ -119,18 +120,29 @@ class Session:
 
     @engine_work
     def suggest(
-        self, data: Data, number: int, *, share: bool = False, fixed: Columns = NOTHING
+        self,
+        data: Data,
+        number: int,
+        *,
+        share: bool = False,
+        fixed: Columns = NOTHING,
+        resting: Sequence[int] = (),
     ) -> Float[np.ndarray, " D"]:
         """The point of suggestion `number`; what was learnt on the way is remembered.
 
         With `share` it is one of a plate together with the suggestion before it, where nothing but
-        pending points has come since. `fixed` are the columns of a context.
+        pending points has come since. `fixed` are the columns of a context. `resting` are told
+        trials that can be taken up again where they were left: `info.continues` says which is.
         """
         engine = self.engine_at(fixed)
         stream, design = self.stream(SUGGEST, number), self.stream(DESIGN, 0)
         shared, self._shared = self._shared, Shared()  # an ask that breaks off leaves none behind
         shared = replace(shared, info=Info()) if share and shared.serves(data) else Shared()
         x, memory, info = step.suggest(engine, stream, self.memory, data, number, design, shared)
+        taken = taken_up(engine, stream, shared, data, resting) if resting else None
+        if taken is not None:
+            info.continues, x, info.value = taken
+            shared.points[-1] = x
         self._remember(memory, info)
         if share:
             self._shared = shared

@@ -16,7 +16,7 @@ def rows_of(history: History) -> tuple[Row, ...]:
             *(t.id, t.state, t.actual, t.value, t.noise_var, t.reason or ""),
             x=points[t.id],
             notes=t.notes,
-            steps=_on_the_way(history.space, t),
+            steps=on_the_way(history.space, t),
             cost=t.spent,
         )
         for t in history
@@ -38,7 +38,7 @@ def joint_rows_of(history: History) -> tuple[Row, ...]:
     )
 
 
-def _on_the_way(space: Space, trial: Trial) -> dict[float, float]:
+def on_the_way(space: Space, trial: Trial) -> dict[float, float]:
     """The values of a trial's looks by their fidelity, where there is one fidelity."""
     if len(space.targets) != 1 or not trial.looks:
         return {}

@@ -18,6 +18,7 @@ from optpair.integrations.optuna.attributes import revise as write_revision
 from optpair.problem.problem import VALUE
 from optpair.studies import control, lifecycle, processes
 from optpair.studies.answers import as_json, chosen
+from optpair.studies.checkpoints import continuable
 from optpair.studies.config import ENDLESS, StudyError, StudyFile
 from optpair.studies.control import Order
 from optpair.studies.endings import Ending, Endings
@@ -87,7 +88,8 @@ def run(
     with stop.listening():
         try:
             if workers == 1:
-                study = open_study(file, make_sampler(file))
+                sampler = make_sampler(file, continuable=continuable(file))
+                study = open_study(file, sampler)
                 endings = Endings(study, file, seconds, keep_going, stops)
                 ending = work(file, study, stop, say, endings=endings)
                 finished = ending.kind in ("complete", "spent")
@@ -377,7 +379,8 @@ def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
 
     No text is a spreadsheet's formula.
     """
-    more = ["started", "ended", "worker", "output"]
+    more = ["continues"] if file.space.fidelities else []
+    more += ["started", "ended", "worker", "output"]
     heads = ["trial", "state", *file.outcomes]
     noises = [f"{name} noise_var" for name in file.outcomes] if file.named else ["noise_var"]
     cells = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import json
 import os
@@ -30,20 +29,22 @@ TAIL = 65536
 LONGEST_LINE = 2**24  # bytes of the line that has the value: JSON may hold more than that
 GUARD = 'read over || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"; }'
 GRACE = 3.0  # seconds between asking a command to stop and stopping it
+NAMES = ("OPTPAIR_PARAMS", "OPTPAIR_TRIAL", "OPTPAIR_CHECKPOINT")
+"""What a command, or a function, finds in its environment."""
 
 
-Evaluate = Callable[[Mapping[str, Any], int], Result]
-"""From parameters and a trial's number to a result."""
+Evaluate = Callable[[Mapping[str, Any], int, Path | None], Result]
+"""From parameters, a trial's number and its checkpoint folder to a result."""
 
 
 def evaluator(file: StudyFile) -> Evaluate:
     """What evaluates the study's parameters."""
     if isinstance(file.objective, Command):
         command = file.objective
-        return lambda params, number: run(command, params, number, file)
+        return lambda params, number, folder: run(command, params, number, file, folder)
     if isinstance(file.objective, Function):
         function = find(file.objective, file.folder)
-        return lambda params, _: call(function, params, file)
+        return lambda params, number, folder: call(function, params, number, file, folder)
     raise StudyError(f"{file.path.name} has no [objective]: ask and tell are for such a study")
 
 
@@ -65,36 +66,60 @@ def find(objective: Function, folder: Path) -> Callable[[dict[str, Any]], Any]:
 
 
 def call(
-    function: Callable[[dict[str, Any]], Any], params: Mapping[str, Any], file: StudyFile
+    function: Callable[[dict[str, Any]], Any],
+    params: Mapping[str, Any],
+    number: int,
+    file: StudyFile,
+    checkpoint: Path | None = None,
 ) -> Result:
-    """An exception is a failed trial, and so is `sys.exit`."""
+    """Call a function, which finds in its environment what a command does.
+
+    An exception is a failed trial, and so is `sys.exit`.
+    """
+    known = {**params, **file.space.labels(params)}
+    before = {name: os.environ.pop(name) for name in NAMES if name in os.environ}
+    os.environ.update(environment(known, number, checkpoint))
     try:
-        returned = function({**params, **file.space.labels(params)})
+        returned = function(known)
     except (Exception, SystemExit) as error:
         said = traceback.format_exception_only(error)[-1].strip()
         return Result(problem=f"{said[:HEAD]}\n{traceback.format_exc()[-KEPT:]}")
+    finally:
+        for name in NAMES:
+            os.environ.pop(name, None)
+        os.environ.update(before)
     return read(returned, file)
 
 
-def run(command: Command, params: Mapping[str, Any], number: int, file: StudyFile) -> Result:
+def environment(params: Mapping[str, Any], number: int, checkpoint: Path | None) -> dict[str, str]:
+    """What is known of a trial beside its arguments: the parameters, as JSON, and its number.
+
+    Where the space has a fidelity, also the folder in which a run goes on from an earlier look.
+    """
+    found = (json.dumps(params), str(number), None if checkpoint is None else str(checkpoint))
+    return {name: text for name, text in zip(NAMES, found, strict=True) if text is not None}
+
+
+def run(
+    command: Command,
+    params: Mapping[str, Any],
+    number: int,
+    file: StudyFile,
+    checkpoint: Path | None = None,
+) -> Result:
     """Run a command in the study file's folder; its output goes to temporary files.
 
-    The command also finds the parameters, as JSON, and the trial's number in its environment, and
-    where a space has a fidelity, a folder in which to go on from an earlier look. Arguments of
-    parameters that are not there are left out.
+    Arguments of parameters that are not there are left out.
     """
     known = {**params, **file.space.labels(params)}
     there = [argument for argument in command.arguments if known.keys() >= set(names_in(argument))]
     arguments = [fill(argument, known) for argument in there]
-    environment = {"OPTPAIR_PARAMS": json.dumps(known), "OPTPAIR_TRIAL": str(number)}
-    if file.space.fidelities:
-        environment["OPTPAIR_CHECKPOINT"] = str(checkpoint(params, file))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
                 arguments,
                 cwd=file.folder,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment(known, number, checkpoint)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -117,18 +142,6 @@ def run(command: Command, params: Mapping[str, Any], number: int, file: StudyFil
         if result.problem:
             return Result(problem=result.problem + _kept(out, err))
         return result
-
-
-def checkpoint(params: Mapping[str, Any], file: StudyFile) -> Path:
-    """A folder for all looks at the same parameters, whatever their fidelities; it is made."""
-    own = {name: value for name, value in params.items() if name not in file.space.fidelities}
-    digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
-    folder = file.folder / f"{file.path.stem}.checkpoints" / digest
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StudyError(f"the checkpoint folder {folder} cannot be made: {error}") from error
-    return folder
 
 
 def fill(argument: str, params: Mapping[str, Any]) -> str:

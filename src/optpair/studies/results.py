@@ -16,6 +16,7 @@ from optpair.integrations.optuna.attributes import (
     NOISE_VAR,
     OUTCOMES,
     OUTPUT,
+    continues,
     cost_of,
     state,
 )
@@ -222,11 +223,19 @@ def values_of(trial: FrozenTrial, file: StudyFile) -> dict[str, float]:
 
 def spent(trials: Iterable[FrozenTrial], file: StudyFile) -> float:
     """What the trials that have ended cost: as was told or, where not, in looks at the target."""
-    ended = [trial for trial in trials if state(trial) in ("told", "failed")]
+    known = {trial.number: trial for trial in trials}
+    ended = [trial for trial in known.values() if state(trial) in ("told", "failed")]
     costs = [(trial, cost_of(trial)) for trial in ended]
     return math.fsum(
-        file.space.relative_cost(trial.params) if cost is None else cost for trial, cost in costs
+        _relative_cost(trial, known, file) if cost is None else cost for trial, cost in costs
     )
+
+
+def _relative_cost(trial: FrozenTrial, known: Mapping[int, FrozenTrial], file: StudyFile) -> float:
+    """What a trial is taken to cost; of one that goes on, what is beyond where it was."""
+    before = known.get(-1 if (number := continues(trial)) is None else number)
+    paid = 0.0 if before is None else file.space.relative_cost(before.params)
+    return max(file.space.relative_cost(trial.params) - paid, 0.0)
 
 
 def spending(trials: Sequence[FrozenTrial], file: StudyFile) -> dict[str, Any]:

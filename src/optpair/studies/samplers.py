@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from optpair.studies.config import StudyError, StudyFile, load
 
 if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
     from optpair.earlier import Earlier
     from optpair.integrations.optuna import JESSampler
 
 
-def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
-    """The sampler with the file's seed, space and settings; the file's own unless another."""
+def make_sampler(
+    file: StudyFile,
+    acquisition: str | None = None,
+    continuable: Callable[[FrozenTrial], bool] | None = None,
+) -> JESSampler:
+    """The sampler with the file's seed, space and settings; the file's own unless another.
+
+    `continuable` says which trials can be taken up again: see `checkpoints`.
+    """
     from optpair.engine.settings import Settings
     from optpair.integrations.optuna import JESSampler
 
@@ -31,6 +41,7 @@ def make_sampler(file: StudyFile, acquisition: str | None = None) -> JESSampler:
             acquisition=acquisition or file.sampler,
             settings=Settings(**file.settings),
             earlier=[_earlier(file, name) for name in file.earlier],
+            continuable=continuable,
         )
         sampler.check_outcomes(file.outcomes)
         return sampler

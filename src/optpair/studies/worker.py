@@ -22,8 +22,14 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, create_trial
 
-from optpair.integrations.optuna.attributes import set_system_attribute, set_user_attribute
+from optpair.integrations.optuna.attributes import (
+    CONTINUES,
+    continues,
+    set_system_attribute,
+    set_user_attribute,
+)
 from optpair.studies import control, lifecycle
+from optpair.studies.checkpoints import CHECKPOINT, checkpoint, doubled
 from optpair.studies.config import StudyFile
 from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import BEAT, WORKER, Watch, forget
@@ -161,11 +167,14 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
     trial = retry(study.ask)
     try:
         with beating(trial, file.stale_after / 4):
-            if _surplus(study, trial.number, file.evaluations):
+            surplus = _surplus(study, trial.number, file.evaluations)
+            params = {} if surplus else retry(lambda: suggest(trial, file.space))
+            before = continues(trial)
+            if surplus or doubled(study, trial, before):
                 forget(study, _frozen(study, trial.number), "cancelled")
                 return
-            params = retry(lambda: suggest(trial, file.space))
-            result = _timed(file, evaluate, params, trial.number)
+            with checkpoint(file, study, trial, before) as folder:
+                result = _timed(file, lambda: evaluate(params, trial.number, folder))
             stored = record(study, trial, file, params, result, say)
     except BaseException:
         with suppress(OptunaError, *storage_errors()):
@@ -175,13 +184,14 @@ def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told
         return
     told(trial.number, result)
     failed = f"failed: {lifecycle.reason(result.problem)}"
-    say(f"trial {trial.number}: {brief(result.values) if result.values else failed}")
+    on = "" if before is None else f" (going on from trial {before})"
+    say(f"trial {trial.number}: {brief(result.values) if result.values else failed}{on}")
 
 
-def _timed(file: StudyFile, evaluate: Evaluate, params: Mapping[str, Any], number: int) -> Result:
+def _timed(file: StudyFile, evaluate: Callable[[], Result]) -> Result:
     """A result, with its seconds as its cost where the budget is of seconds."""
     begun = time.perf_counter()
-    result = evaluate(params, number)
+    result = evaluate()
     if file.budget is None or not file.budget.timed:
         return result
     return replace(result, cost=max(time.perf_counter() - begun, SHORTEST))
@@ -230,7 +240,7 @@ def record(
             if ended not in ("told", "failed", "cancelled", "stale"):
                 raise
             if ended == "stale":
-                add_trial(study, file, params, result)
+                add_trial(study, file, params, result, run_of=now)
             elif ended == "cancelled" or values_of(now, file) != result.values:
                 say(f"{gave}, but somebody has ended it meanwhile: it is {ended}")
                 return False
@@ -248,15 +258,23 @@ def record(
             raise
 
 
-def add_trial(study: Study, file: StudyFile, params: Mapping[str, Any], result: Result) -> None:
-    """Add a trial that nobody asked for, or that came too late."""
+def add_trial(
+    study: Study,
+    file: StudyFile,
+    params: Mapping[str, Any],
+    result: Result,
+    run_of: FrozenTrial | None = None,
+) -> None:
+    """Add a trial that nobody asked for, or that came too late: then it is the run of another."""
     to_keep = kept(result, file)
+    run = {} if run_of is None else run_of.user_attrs
+    run = {key: run[key] for key in (CONTINUES, CHECKPOINT) if key in run}
     new = create_trial(
         state=to_keep.state,
         params=dict(params),
         distributions={name: file.space[name] for name in params},
         values=to_keep.values,
-        user_attrs=to_keep.user,
+        user_attrs=run | to_keep.user,
         system_attrs=to_keep.system,
     )
     retry(lambda: study.add_trial(new))

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from optuna import Study
+from optuna import Study, Trial
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
@@ -40,6 +40,9 @@ WORKER = "optpair:worker"
 
 COST = "optpair:cost"
 """The user attribute that holds what a trial cost, in any unit but always the same."""
+
+CONTINUES = "optpair:continues"
+"""The user attribute of a trial that goes on where another one ended: the number of that one."""
 
 OUTCOMES = "optpair:outcomes"
 """Of a study, what its outcomes are, as a list of JSON objects in order: see `outcomes.declare`.
@@ -82,6 +85,12 @@ def cost_of(trial: FrozenTrial) -> float | None:
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     return float(given) if 0 < given < math.inf else None
+
+
+def continues(trial: FrozenTrial | Trial) -> int | None:
+    """The number of the trial that this one goes on from, at a higher fidelity; None by itself."""
+    given = trial.user_attrs.get(CONTINUES)
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def revise(

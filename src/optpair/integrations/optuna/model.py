@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from optpair.engine.answers import Answers
 from optpair.engine.going_on import goes_on
 from optpair.engine.session import PRUNE, Session
 from optpair.integrations.optuna.attributes import (
+    continues,
     cost_of,
     known_params,
     read_trials,
@@ -43,6 +44,8 @@ class StudyModel:
     revised: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     steps: Steps | None = None
     """Those of whole trials, whether they are modelled or not."""
+    continued: dict[int, int] = field(default_factory=dict)
+    """By the number of a trial that goes on where another ended: the number of that one."""
 
     @property
     def problem(self) -> Problem:
@@ -62,6 +65,9 @@ class StudyModel:
         """Take note of trials that have ended."""
         for trial in trials:
             self.trials[trial.number] = self._ended(trial)
+            before = continues(trial)
+            if before is not None:
+                self.continued[trial.number] = before
 
     def _ended(self, trial: FrozenTrial) -> Trial | None:
         """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
@@ -109,8 +115,44 @@ class StudyModel:
 
     def told(self) -> list[Trial]:
         """The trials that gave a value, in order."""
-        known = (self.trials[number] for number in sorted(self.trials))
-        return [trial for trial in known if trial is not None and trial.state == "told"]
+        return [trial for trial in self.runs() if trial.state == "told"]
+
+    def runs(self) -> list[Trial]:
+        """The trials that were read, in order; looks at one run are one trial, the last of them.
+
+        What was seen before a trial went on is among its looks.
+        """
+        names = () if self.domain.steps is not None else tuple(self.problem.space.targets)
+        found: dict[int, Trial] = {}
+        for number in sorted(self.trials):
+            trial, before = self.trials[number], found.get(self.continued.get(number, -1))
+            if trial is None:
+                continue
+            if names and before is not None and before.state == trial.state == "told":
+                at = {name: before.params[name] for name in names}
+                seen = [look._replace(at={**at, **look.at}) for look in before.seen]
+                trial = replace(trial, looks=(*seen, *trial.looks))
+                del found[before.id]
+            found[number] = trial
+        return list(found.values())
+
+    def resting(
+        self, study: Study, continuable: Callable[[FrozenTrial], bool]
+    ) -> list[tuple[int, FrozenTrial]]:
+        """The told trials that can be taken up again, each with its place among all told ones.
+
+        None of them is at the target, and nobody has tried to go on from it: whoever has may be at
+        it now, or has failed.
+        """
+        trials = study.get_trials(deepcopy=False)
+        tried = {continues(t) for t in trials if state(t) not in ("stale", "cancelled")}
+        targets, found = self.problem.space.targets, []
+        for place, own in enumerate(self.told()):
+            trial = trials[own.id]
+            whole = all(own.params.get(name) == target for name, target in targets.items())
+            if not whole and own.id not in tried and continuable(trial):
+                found.append((place, trial))
+        return found
 
     def unmeasured(self) -> list[str]:
         """The objectives of which no trial has a value yet."""
@@ -122,9 +164,7 @@ class StudyModel:
 
         With `running`, what trials that are under way have reported is among them.
         """
-        ended = (self.trials[number] for number in sorted(self.trials))
-        known = [trial for trial in ended if trial is not None]
-        points = dict(self.points)
+        known, points = self.runs(), dict(self.points)
         for trial in study.get_trials(deepcopy=False, states=_OUT):
             params = known_params(trial, self.domain.distributions)
             x = None if trial.number == but else self.domain.encode(params)

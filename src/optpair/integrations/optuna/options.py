@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial
 
 from optpair.engine.session import Session, region_of
 from optpair.gp.hyperparameters import Hyperparameters
@@ -102,11 +101,8 @@ def check_guesses(
     return {name: (value, chances.get(name)) for name, value in values.items()}
 
 
-def check_function(given: object) -> Callable[[FrozenTrial], Sequence[float]] | None:
-    """What `constraints_func` may be."""
+def check_function(name: str, given: Any) -> Any:
+    """What is called with a trial, where it is given."""
     if given is not None and not callable(given):
-        raise TypeError(
-            "constraints_func must be a function of a trial that returns a list of numbers, not "
-            f"{given!r:.80}"
-        )
+        raise TypeError(f"{name} must be a function of a trial, not {given!r:.80}")
     return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,10 +10,19 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
-from optpair.integrations.optuna.attributes import OUTPUT, WORKER, known_params, published, state
+from optpair.integrations.optuna.attributes import (
+    OUTPUT,
+    WORKER,
+    cost_of,
+    known_params,
+    published,
+    state,
+)
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.outcomes import StudyOutcomes, noise_vars
 from optpair.problem.defaults import LARGEST
+from optpair.report.rows import on_the_way
+from optpair.trials.trial import Trial
 
 
 def is_known(trial: FrozenTrial, model: StudyModel | None) -> bool:
@@ -20,26 +30,49 @@ def is_known(trial: FrozenTrial, model: StudyModel | None) -> bool:
     return model is None or model.has_read(trial)
 
 
-def row_of(trial: FrozenTrial, model: StudyModel | None, outcomes: StudyOutcomes) -> report.Row:
-    """A trial as a page shows it."""
+def row_of(
+    trial: FrozenTrial,
+    model: StudyModel | None,
+    outcomes: StudyOutcomes,
+    runs: Mapping[int, Trial],
+) -> report.Row:
+    """A trial as a page shows it; `runs` are those of the model, by the number of the last look."""
     params, told = _shown_params(trial, model), state(trial) == "told"
     (name,) = outcomes.objectives
     value = outcomes.values(trial).get(name) if told else None
     finite = value is None or abs(value) <= LARGEST
     became = "pruned" if trial.state == TrialState.PRUNED else state(trial)
+    known = model is not None and model.trials.get(trial.number) is not None
+    continued = known and trial.number not in runs
     return report.Row(
         trial.number,
-        became if finite else "failed",  # as the model takes it
+        "continued" if continued else became if finite else "failed",  # as the model takes it
         params,
         value,
         noise_vars(trial, (name,), (name,)).get(name),
         str(trial.user_attrs.get(OUTPUT) or ""),
-        None if model is None else _point(trial, model),
+        None if model is None or continued else _point(trial, model),
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
         worker=str(trial.user_attrs.get(WORKER, "")),
-        steps={float(step): value for step, value in trial.intermediate_values.items()},
+        steps=_on_the_way(trial, runs.get(trial.number), model),
+        cost=cost_of(trial),
     )
+
+
+def _on_the_way(
+    trial: FrozenTrial, run: Trial | None, model: StudyModel | None
+) -> dict[float, float]:
+    """The values that a trial reported, or those of the trials that it goes on from."""
+    if run is not None and model is not None and fidelity(model) is not None:
+        return on_the_way(model.problem.space, run)
+    return {float(step): value for step, value in trial.intermediate_values.items()}
+
+
+def fidelity(model: StudyModel) -> str | None:
+    """The only fidelity of the space, where it has one and trials do not report steps."""
+    names = list(model.problem.space.targets)
+    return names[0] if len(names) == 1 and model.domain.steps is None else None
 
 
 def _seconds(when: datetime | None) -> float | None:

@@ -27,15 +27,19 @@ from optpair.found import Belief, Recommendation
 from optpair.front import Front, FrontBelief, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.optuna.attributes import (
+    CONTINUES,
     FAILED,
     FORGOTTEN,
     NOISE_VAR,
     enqueued,
     is_enqueued,
+    known_params,
     publish,
     read_trials,
     set_system_attribute,
+    set_user_attribute,
 )
+from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import (
     Options,
     check_function,
@@ -49,7 +53,7 @@ from optpair.integrations.optuna.private import (
     set_constraints,
 )
 from optpair.integrations.optuna.reader import NothingSharedError, StudyReader
-from optpair.integrations.optuna.rows import is_known, joint_row, row_of
+from optpair.integrations.optuna.rows import fidelity, is_known, joint_row, row_of
 from optpair.integrations.optuna.space import SearchSpace
 from optpair.integrations.optuna.steps import STEP
 from optpair.problem.defaults import ACQUISITION
@@ -120,6 +124,10 @@ class JESSampler(BaseSampler):
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
         earlier: as in `optpair.Optimizer`: other studies, files or tables that may be alike.
+        continuable: a function of a completed trial: whether its run can be taken up where it
+            ended, from a checkpoint. Where the `search_space` has a `Fidelity`, a suggestion is
+            then an earlier trial at a higher fidelity, if that gains most for what it costs beyond
+            what was spent on it; the user attribute `CONTINUES` is the number of that trial.
     """
 
     def __init__(
@@ -138,6 +146,7 @@ class JESSampler(BaseSampler):
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
         earlier: Iterable[Any] = (),
+        continuable: Callable[[FrozenTrial], bool] | None = None,
     ) -> None:
         known = None if search_space is None else SearchSpace.of(search_space)
         distributions = None if known is None else known.distributions
@@ -156,7 +165,8 @@ class JESSampler(BaseSampler):
             earlier=list_earlier(earlier),
         )
         self._independent = independent_sampler
-        self._constraints_func = check_function(constraints_func)
+        self._constraints_func = check_function("constraints_func", constraints_func)
+        self._continuable = check_function("continuable", continuable)
         limited = {} if constraints_func is None else {"constraint 0": MET}
         options.check({VALUE: Objective(), **limited})
         options.domain(options.distributions or {}, guesses=options.guesses)
@@ -167,10 +177,10 @@ class JESSampler(BaseSampler):
         self._options.check(outcomes)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._options, self._independent, self._constraints_func
+        return self._options, self._independent, self._constraints_func, self._continuable
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        options, self._independent, self._constraints_func = state
+        options, self._independent, self._constraints_func, self._continuable = state
         self._options, self._reader = options, StudyReader(options)
 
     def reseed_rng(self) -> None:
@@ -197,10 +207,26 @@ class JESSampler(BaseSampler):
             seen = model.data(study, but=trial.number, running=True)
             given = {} if self._options.limits else enqueued(trial)
             fixed = model.domain.columns(given)
-            x = model.session.suggest(seen, trial.number, share=not fixed, fixed=fixed)
-            params = model.domain.decode(x)
+            resting = self._resting(study, model)
+            places = [place for place, _ in resting]
+            x = model.session.suggest(
+                seen, trial.number, share=not fixed, fixed=fixed, resting=places
+            )
+            params, taken = model.domain.decode(x), model.session.info.continues
+            if taken is not None:
+                before = resting[places.index(taken)][1]
+                looks = {name: params[name] for name in model.problem.space.targets}
+                params = {**known_params(before, search_space), **looks}
+                set_user_attribute(study, trial, CONTINUES, before.number)
+                trial.user_attrs[CONTINUES] = before.number  # what the objective sees of it
             publish(study, trial, params, search_space)
             return params
+
+    def _resting(self, study: Study, model: StudyModel) -> list[tuple[int, FrozenTrial]]:
+        """The trials that can be taken up again, with their places among the told ones."""
+        if self._continuable is None or model.domain.steps is not None:
+            return []
+        return model.resting(study, self._continuable)
 
     def sample_independent(
         self,
@@ -350,9 +376,11 @@ class JESSampler(BaseSampler):
             if several and own is not None and model is not None:
                 joint = tuple(joint_row(t, own) for t in trials if own.has_read(t))
                 return JointSubject(heading, own.problem, joint, model)
-            rows = tuple(row_of(t, own, outcomes) for t in trials if is_known(t, own))
+            runs = {} if own is None else {run.id: run for run in own.runs()}
+            rows = tuple(row_of(t, own, outcomes, runs) for t in trials if is_known(t, own))
             (objective,) = outcomes.objectives.values()
-            return Subject(heading, objective, rows, model, self._reader.left_out(study))
+            step = (None if own is None else fidelity(own)) or "step"
+            return Subject(heading, objective, rows, model, self._reader.left_out(study), step)
 
     def goes_on(self, study: Study, trial: FrozenTrial, complete: int) -> bool:
         """Whether a trial that has just reported is to go on; see `JESPruner`.
