@@ -29,7 +29,7 @@ def test_known_optima() -> None:
     assert LOOK_TASKS["currin"].best == pytest.approx(-13.7987, abs=1e-3)
 
 
-@pytest.mark.parametrize("method", ["full", "optpair", "tpe-hyperband"])
+@pytest.mark.parametrize("method", ["full", "optpair", "continued", "tpe-hyperband"])
 def test_a_search_spends_what_it_has(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fidelity, "PER_DIMENSION", 2)
     row = fidelity.search("currin", method, 0, parts=4)

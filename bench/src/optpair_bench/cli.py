@@ -478,7 +478,10 @@ def fidelity(
         int, typer.Option(min=1, help="Searches of each task, with seeds from 0 on.")
     ] = 6,
     methods: Annotated[
-        str, typer.Option(help="full, optpair, mf-mes, mf-kg, tpe-hyperband, botorch-mf-mes.")
+        str,
+        typer.Option(
+            help="full, optpair, continued, mf-mes, mf-kg, tpe-hyperband, botorch-mf-mes."
+        ),
     ] = "full,optpair,tpe-hyperband",
     tasks: Annotated[str, typer.Option(help="Which tasks; by default all.")] = "",
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,

@@ -68,6 +68,31 @@ def _ours(task: LookTask, seed: int, *, looks: bool, acquisition: str = "jes-pea
         yield spent, lambda: _point(optimizer.recommend().params, names)
 
 
+def _continued(task: LookTask, seed: int) -> Run:
+    """Ours, where every trial can be taken up again: a look costs what is beyond the last one."""
+    import optuna
+
+    from optpair.integrations.optuna import CONTINUES, COST, JESSampler
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    names = [f"x{i}" for i in range(task.dimensions)]
+    space = {name: Float(0, 1) for name in names}
+    looks = Space({**space, "steps": Fidelity(1, STEPS, log=True)})
+    sampler = JESSampler(seed=seed, search_space=looks, continuable=lambda _: True)
+    study, look, spent = optuna.create_study(sampler=sampler), _noise(task, seed), 0.0
+    while True:
+        trial = study.ask()
+        params = {name: trial.suggest_float(name, 0, 1) for name in names}
+        n, before = trial.suggest_int("steps", 1, STEPS, log=True), 0
+        if CONTINUES in trial.user_attrs:
+            before = study.trials[trial.user_attrs[CONTINUES]].params["steps"]
+        cost = (n - before) / STEPS
+        trial.set_user_attr(COST, cost)
+        study.tell(trial, look(_point(params, names), n))
+        spent += cost
+        yield spent, lambda: _point(sampler.recommend(study).params, names)
+
+
 def _point(params: Mapping[str, Any], names: list[str]) -> np.ndarray:
     return np.array([params[name] for name in names])
 
@@ -167,6 +192,7 @@ def _botorch(task: LookTask, seed: int) -> Run:
 METHODS: Mapping[str, Callable[[LookTask, int], Run]] = {
     "full": lambda task, seed: _ours(task, seed, looks=False),
     "optpair": lambda task, seed: _ours(task, seed, looks=True),
+    "continued": _continued,
     "mf-mes": lambda task, seed: _ours(task, seed, looks=True, acquisition="mf-mes"),
     "mf-kg": lambda task, seed: _ours(task, seed, looks=True, acquisition="mf-kg"),
     "tpe-hyperband": _hyperband,

@@ -9,13 +9,25 @@ from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 
 from optpair_bench.analysis.fidelity import METHODS, PER_DIMENSION, Spent, logs
-from optpair_bench.figures.style import BLACK, BLUE, GOLD, GREEN, ORANGE, SKY, WIDTH, look, save
+from optpair_bench.figures.style import (
+    BLACK,
+    BLUE,
+    GOLD,
+    GREEN,
+    ORANGE,
+    PINK,
+    SKY,
+    WIDTH,
+    look,
+    save,
+)
 from optpair_bench.tasks.looks import LOOK_TASKS
 
 COLOURS = {
     "full": GOLD,
     "optpair": BLACK,
-    "mf-mes": GREEN,
+    "continued": GREEN,
+    "mf-mes": PINK,
     "mf-kg": BLUE,
     "tpe-hyperband": SKY,
     "botorch-mf-mes": ORANGE,
@@ -23,6 +35,7 @@ COLOURS = {
 NAMES = {
     "full": "whole looks only",
     "optpair": "optpair",
+    "continued": "optpair, going on",
     "tpe-hyperband": "TPE + Hyperband",
     "botorch-mf-mes": "BoTorch MF-MES",
 }
