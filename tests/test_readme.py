@@ -34,7 +34,8 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_newcomer_reads_it_to_the_end() -> None:
-    assert len(README.split()) < 800
+    words = [word for word in README.split() if re.search(r"\w", word)]  # no bars of tables
+    assert len(words) <= 700
 
 
 def test_what_it_links_to_is_there() -> None:
