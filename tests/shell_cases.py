@@ -22,6 +22,7 @@ TINY: dict[str, Any] = {
     "starts": 2,
     "steps": 4,
     "moves": 2,
+    "repeat": False,
 }
 KNOWN = Hyperparameters(np.array([[0.4, 1.0]]), np.array([1.0]), np.array([0.01]), np.array([0.0]))
 # One known set, and no optimal pairs to sample.

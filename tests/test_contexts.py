@@ -106,7 +106,7 @@ def test_belief_is_on_the_slice(two_sites):
 def test_the_recommendation_is_the_best_of_a_fine_grid_on_the_slice():
     opt = told(
         WARM,
-        16,
+        24,
         [{"heat": 1.0}, {"heat": 4.0}, {"heat": 9.0}],
         lambda p: (p["x"] - p["heat"] / 10) ** 2,
         noise=0.05,

@@ -29,8 +29,7 @@ def typo(settings: Settings | None = None) -> tuple[Optimizer, list[str]]:
 
 def test_one_typo_is_asked_for_again_and_not_believed() -> None:
     optimizer, kinds = typo()
-    assert kinds.count("confirm") == 1
-    assert kinds[10] == "confirm"
+    assert [i for i, kind in enumerate(kinds) if kind == "confirm"] == [4, 10]  # the best, the typo
     answer = optimizer.recommend()
     low, high = answer.interval
     assert 45 < low < 50 < high < 55
@@ -52,6 +51,6 @@ def test_a_doubt_stands_on_the_page_and_is_no_green_light(tmp_path: Path) -> Non
 
 
 def test_without_doubt_it_is_believed() -> None:
-    optimizer, kinds = typo(Settings(doubt=False))
+    optimizer, kinds = typo(Settings(doubt=False, repeat=False))
     assert "confirm" not in kinds
     assert optimizer.recommend().interval[1] > 60

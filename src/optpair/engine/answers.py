@@ -32,6 +32,7 @@ from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
 CAUTION = 0.5  # standard deviations by which a recommendation is discounted
+COMPARED = 256  # told points that a recommendation is chosen among, those of the best mean
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -112,8 +113,13 @@ class Answers:
         """
         predicted = engine_work(optimum.predicted)
         x = predicted(self.engine, self.stream.child(SEARCH), self.model, self.data, wider=True)
-        points = np.concatenate([x[None], self.engine.at_target(self.data.X[self.legal])])
-        met = np.concatenate([[False], self._met[self.legal]])
+        told, met = self.engine.at_target(self.data.X[self.legal]), self._met[self.legal]
+        if len(told) > COMPARED and not self.model.wanted.constraints:
+            worth = engine_work(mean_at)(self.model.objective.posterior, told)
+            best = np.sort(np.argsort(-worth, kind="stable")[:COMPARED])
+            told, met = told[best], met[best]
+        points = np.concatenate([x[None], told])
+        met = np.concatenate([[False], met])
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
         worth = means.mean(0) - CAUTION * spread

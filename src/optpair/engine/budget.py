@@ -47,3 +47,12 @@ def set_stride(rows: int, sets: int, most: int) -> int:
     At least three of them stay, or all.
     """
     return max(1, min(-(-rows // most), sets // 3))
+
+
+def scarce(rows: int, sets: int, most: int) -> bool:
+    """Whether there are so many data that as few sets are used as can be.
+
+    >>> [scarce(rows, 12, 256) for rows in (256, 768, 769)]
+    [False, False, True]
+    """
+    return set_stride(rows, sets, most) == max(sets // 3, 1) > 1

@@ -13,6 +13,7 @@ from optpair.engine.doubt import doubted
 from optpair.engine.engine import Engine
 from optpair.engine.model import Memory, Model, OutcomeMemory, OutcomeModel
 from optpair.engine.plate import Info
+from optpair.engine.repeats import settle
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.likelihood import Sample
 from optpair.gp.posterior import Posterior, check_factor, fit
@@ -24,12 +25,17 @@ from optpair.trials.transform import MOST_NOISE, Scaling
 
 
 def judge(engine: Engine, data: Data, info: Info) -> Data:
-    """The data with the values marked that are more likely slips.
+    """The data with those values marked that are exact, or more likely slips.
 
-    Among looks at several fidelities none is: a closer one may be far better than all others.
+    Among looks at several fidelities none is: looks at one trial share their luck, and a closer one
+    may be far better than all others.
     """
     settings = engine.settings
-    if engine.targets or not (settings.doubt and engine.inference.standardises):
+    if engine.targets or not engine.inference.standardises:
+        return data
+    if settings.repeat:
+        data = settle(data)
+    if not settings.doubt:
         return data
     with info.stage("doubt"):
         for column in engine.objectives:
@@ -92,7 +98,8 @@ def condition(
 ) -> Model:
     """The posterior of each outcome, and the chance of success where something failed.
 
-    `wider` draws more hyperparameter sets, for the intervals of an answer.
+    `wider` draws more hyperparameter sets, for the intervals of an answer. Of very many data the
+    few sets at hand serve for those, too: drawing others would cost as much as everything else.
     """
     measured = [data.outcome(column) for column in range(len(engine.outcomes))]
     known = [memory[name] for name in engine.outcomes]
@@ -107,7 +114,9 @@ def condition(
         ]
         posteriors = fitted(engine, hypers, samples, processes, rows)
     wide: list[Posterior] | list[None] = [None] * len(known)
-    if wider is not None:
+    if wider is not None and budget.scarce(rows, hypers[0].sets, engine.settings.most_rows):
+        wide = posteriors if engine.inference.standardises else wide
+    elif wider is not None:
         more = [
             engine.inference.wider(
                 wider.child(column), of.state, _thinned(engine, own, of.scaling), processes[column]

@@ -59,6 +59,9 @@ class Settings:
     doubt: bool = True
     """Whether values far above what the other trials predict are doubted, and asked for again (see
     `optpair.engine.doubt`)."""
+    repeat: bool = True
+    """Whether the best trial is repeated once, after two trials per parameter, where nobody has
+    said how noisy values are (see `optpair.engine.repeats`)."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 
@@ -71,7 +74,7 @@ class Settings:
                 object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
-        for name in ("warp", "doubt"):
+        for name in ("warp", "doubt", "repeat"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.prior, Prior):

@@ -16,6 +16,7 @@ from optpair.engine.design import design_point
 from optpair.engine.engine import COIN, HYPER, PATHS, SEARCH, Engine
 from optpair.engine.model import Memory
 from optpair.engine.plate import REPEATED, SAME_OPTIMUM, Info, Shared
+from optpair.engine.repeats import unrepeated
 from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data
@@ -57,7 +58,7 @@ def _suggested(
         return design_point(engine, design, data, asked, shared), memory
     data = fitting.judge(engine, data, info)
     confirm = not (engine.region.once or "confirm" in shared.kinds)
-    again = _unconfirmed(engine, data) if confirm else None
+    again = _to_repeat(engine, data) if confirm else None
     if again is not None:
         info.kind = "confirm"
         return again, memory
@@ -84,6 +85,12 @@ def _suggested(
             engine, stream.child(SEARCH), sampled, model, data, engine.acquisition, shared
         )
     return x, memory
+
+
+def _to_repeat(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
+    """A point that is worth a second look before anything else: a doubted one, or the best."""
+    doubted = _unconfirmed(engine, data)
+    return unrepeated(engine, data) if doubted is None else doubted
 
 
 def _unconfirmed(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:

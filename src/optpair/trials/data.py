@@ -147,6 +147,12 @@ class Data:
         doubted[~np.isnan(self.Y[:, column]), column] = found
         return replace(self, doubted=doubted)
 
+    def noiseless(self, columns: list[int]) -> Data:
+        """The same, where the values of some outcomes are known to be exact."""
+        noise_var = self.noise_var.copy()
+        noise_var[:, columns] = np.where(np.isnan(self.Y[:, columns]), np.nan, 0.0)
+        return replace(self, noise_var=noise_var)
+
     def means(self, column: int) -> Float[np.ndarray, " t"]:
         """The mean of each told trial's values of an outcome that nobody doubts; NaN without.
 

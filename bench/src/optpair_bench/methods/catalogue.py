@@ -117,12 +117,15 @@ def setup(
 ) -> Setup:
     """The method of that name at an experiment's settings, or at the library's own.
 
-    It is given D + 1 points to begin with unless it has a start of its own.
+    It is given D + 1 points to begin with unless it has a start of its own. The paper's methods
+    repeat no trial.
     """
     name, changed = parse(text)
     if name == OURS or name in DOORS:
         model, settings = "marginal", {}
-    own = {} if own_start else {"initial": task.dimensions + 1}
+    own: dict[str, Any] = {} if own_start else {"initial": task.dimensions + 1}
+    if name != OURS and not own_start:
+        own["repeat"] = False
     return Setup(name, model, Settings(**{**settings, **changed, **own}))
 
 
