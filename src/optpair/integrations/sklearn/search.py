@@ -8,28 +8,33 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from optpair import report
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
 from optpair.front import FrontBelief
 from optpair.gp.hyperparameters import Hyperparameters
-from optpair.integrations.sklearn.folds import noise_of_means
+from optpair.integrations.sklearn.candidates import (
+    Candidate,
+    Row,
+    alike,
+    judge_noise,
+    next_points,
+    tell,
+)
 from optpair.integrations.sklearn.outcomes import (
     choice,
     named,
@@ -38,22 +43,20 @@ from optpair.integrations.sklearn.outcomes import (
     row_of,
     scores_of,
 )
+from optpair.integrations.sklearn.resources import Resource, resource_of
+from optpair.integrations.sklearn.rows import RESOURCES, Lost, Results, placed, with_lost
 from optpair.integrations.sklearn.space import Choices, NumberedSpace
+from optpair.integrations.sklearn.splits import Portions, SameFolds
 from optpair.optimizer import Optimizer
-from optpair.problem.defaults import ACQUISITION, LARGEST
+from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome, check_noise
 from optpair.problem.space import Space
 from optpair.report import JointSubject, Subject
-from optpair.trials.trial import Trial
 
 __all__ = ["JESSearchCV"]
 
-Results = dict[str, Any]
 Evaluate = Callable[..., Results]
-Point = Trial | Mapping[str, Any]
 About = TypeVar("About", Subject, JointSubject)
-Row = dict[str, np.ndarray]
-"""The scores of one trial on each fold, or one mean of them, by outcome."""
 
 
 class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -102,6 +105,16 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             the chance of success around it. A number is the score of a fold that fails; a trial
             fails all the same if all its folds do.
         random_state: an int is the seed of the search.
+        resource: what makes a cross-validation cheaper where there is less of it, as in
+            `HalvingGridSearchCV`: `"n_samples"`, the rows that are trained on, or the name of a
+            parameter like `"n_estimators"`. Each trial has as much of it as teaches most for what
+            it costs; the answer, and the refit, are for all of it.
+        min_resources: the least of it; an int, or a share between 0 and 1. `"auto"` is a
+            twenty-seventh, and of rows at least two per fold and class.
+        max_resources: all of it: an int. `"auto"` is all rows, or the estimator's own value.
+        cost: what a trial is taken to cost: `"resource"`, in proportion to that, or `"seconds"`,
+            those of its fits and scores, which are measured: the points are then no longer the same
+            each time. Also for a search without a resource.
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
@@ -116,6 +129,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             objectives, a `Front` of trials.
         best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
         cv_results_: a row for every trial, in the order of their ids; NaNs for one that failed.
+            With a `resource`, `n_resources` is how much of it each had.
         optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
             numbers.
     """
@@ -141,6 +155,10 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         random_state: Any = None,
         error_score: Any = np.nan,
         return_train_score: bool = False,
+        resource: str | None = None,
+        min_resources: int | float | Literal["auto"] = "auto",
+        max_resources: int | Literal["auto"] = "auto",
+        cost: Literal["resource", "seconds"] = "resource",
         acquisition: str = ACQUISITION,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
@@ -162,23 +180,29 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.noise = noise
         self.outcomes = outcomes
         self.random_state = random_state
+        self.resource = resource
+        self.min_resources = min_resources
+        self.max_resources = max_resources
+        self.cost = cost
         self.acquisition = acquisition
         self.hyperparameters = hyperparameters
         self.settings = settings
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> JESSearchCV:
         """Search, then refit at the recommendation; `params` go where `GridSearchCV`'s go."""
-        for name in ("optimizer_", "recommendation_"):  # of an earlier fit
+        for name in ("optimizer_", "recommendation_", "_resource"):  # of an earlier fit
             self.__dict__.pop(name, None)
         given: Any = self.cv
-        self.cv: Any = _SameFolds(check_cv(given, y, classifier=is_classifier(self.estimator)))
+        self.cv: Any = SameFolds(check_cv(given, y, classifier=is_classifier(self.estimator)))
+        self._data = X, y, params.get("groups")
         try:
             super().fit(X, y, **params)
         finally:
             self.cv = given
+            del self._data
         if self._lost:
-            self.cv_results_ = _with_lost(self.cv_results_, self._lost, self.error_score)
-            self.best_index_ = _placed(self.best_index_, self._lost)
+            self.cv_results_ = with_lost(self.cv_results_, self._lost, self.error_score)
+            self.best_index_ = placed(self.best_index_, self._lost)
         if not callable(self.refit):
             self.best_score_ = self._score
         del self._lost, self._chosen, self._score
@@ -191,7 +215,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             A `Belief`, or a `FrontBelief` where there are several objectives.
         """
         check_is_fitted(self, "optimizer_")
-        numbered_space = NumberedSpace(self.space)
+        numbered_space = NumberedSpace(self.space, self._resource)
         belief = self.optimizer_.belief()
         if isinstance(belief, FrontBelief):
             params: Any = tuple(tuple(map(numbered_space.named, own)) for own in belief.params)
@@ -211,8 +235,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             What stands on the page, as JSON.
         """
         check_is_fitted(self, "optimizer_")
-        numbered, title = NumberedSpace(self.space), name or type(self.estimator).__name__
-        optimizer = self.optimizer_
+        title, optimizer = name or type(self.estimator).__name__, self.optimizer_
+        numbered = NumberedSpace(self.space, self._resource)
         if optimizer.problem.goal != "best":
             return report.write(_named(optimizer.joint_subject(name=title), numbered), path)
         return report.write(_named(optimizer.subject(name=title), numbered), path)
@@ -221,30 +245,39 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         """The search itself, called by `BaseSearchCV.fit`."""
         _check_count("n_iter", self.n_iter)
         _check_count("batch", self.batch)
-        metric = named(self.refit)
+        metric, seed = named(self.refit), _seed(self.random_state)
         outcomes = outcomes_of(self.outcomes, _known_noise(self.noise), self.refit)
-        numbered_space = NumberedSpace(self.space)
+        self._check_cost(len(outcomes) > 1)
+        X, y, groups = self._data
+        splits = self.cv.get_n_splits(X, y, groups)
+        self._resource = resource = resource_of(self, X, y, splits)
+        numbered_space = NumberedSpace(self.space, resource)
         optimizer = Optimizer(
             numbered_space.space,
             outcomes=outcomes,
-            seed=_seed(self.random_state),
+            seed=seed,
             acquisition=self.acquisition,
             hyperparameters=self.hyperparameters,
             settings=self.settings,
         )
-        self._lost: dict[int, dict[str, Any]] = {}
+        classes = is_classifier(self.estimator)
+        portions = Portions(self.cv, y, seed, _num_samples(X), classes=classes)
+        self._lost: dict[int, Lost] = {}
         rows: list[Row] = []
         last = None
         while len(rows) < self.n_iter and not optimizer.exhausted:
-            points = _next(optimizer, self.n_iter - len(rows), self.batch, metric)
-            candidates = [numbered_space.named(_params(point)) for point in points]
-            scores, failure = self._evaluate(evaluate_candidates, candidates, len(rows), outcomes)
-            rows += scores
-            last = failure or last
-            for point, row in zip(points, scores, strict=True):
-                _tell(optimizer, point, row)
+            points = next_points(optimizer, self.n_iter - len(rows), self.batch, metric)
+            asked = [Candidate.of(point, numbered_space, resource) for point in points]
+            for some in alike(asked, resource):
+                found, failure = self._evaluate(
+                    evaluate_candidates, some, _more(some, resource, portions), len(rows), outcomes
+                )
+                rows += found
+                last = failure or last
+                for candidate, row in zip(some, found, strict=True):
+                    tell(optimizer, candidate.point, row, timed=self.cost == "seconds")
             if isinstance(self.noise, str):  # by the folds
-                _revise(optimizer, rows, self.cv.ratio)
+                judge_noise(optimizer, rows, self.cv.ratio)
         if all(trial.state != "told" for trial in optimizer.trials):
             detail = "" if last is None else f"; of the last, {last}"
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
@@ -263,15 +296,19 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     def _evaluate(
         self,
         evaluate: Evaluate,
-        candidates: list[dict[str, Any]],
+        candidates: Sequence[Candidate],
+        more: Mapping[str, Any],
         done: int,
         names: Collection[str],
     ) -> tuple[list[Row], ValueError | None]:
-        """The scores of some candidates by outcome, and the error if every fit of them failed."""
+        """The scores of some candidates by outcome, and the error if every fit of them failed.
+
+        `more` is what scikit-learn is given beside their parameters.
+        """
         try:
             with warnings.catch_warnings():  # said of all trials so far, at each of them
                 warnings.filterwarnings("ignore", "One or more of the .* scores are non-finite")
-                results = evaluate(candidates)
+                results = evaluate([candidate.params for candidate in candidates], **more)
         except ValueError as error:
             if self.error_score == "raise" or not re.match(
                 r"\s*All the \d+ fits failed", str(error)
@@ -279,9 +316,9 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
                 raise
             # To scikit-learn that is the end of a search; here it is one bad trial, or a few.
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
-            self._lost |= {done + i: params for i, params in enumerate(candidates)}
+            self._lost |= {done + i: Lost(c.params, c.resources) for i, c in enumerate(candidates)}
             lost = {name: np.full(self.cv.count, np.nan) for name in names}
-            return [lost for _ in candidates], error
+            return [Row(lost) for _ in candidates], error
         columns = {
             name: scores_of(
                 results, self._metric(results) if self.outcomes is None else name, self.cv.count
@@ -293,9 +330,22 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             for name, scores in columns.items():
                 failed = unscored & np.all(scores == self.error_score, axis=1)
                 columns[name] = np.where(failed[:, None], np.nan, scores)
+        seconds = self.cv.count * (results["mean_fit_time"] + results["mean_score_time"])
+        seconds = seconds[-len(candidates) :]
         return [
-            {name: scores[i] for name, scores in columns.items()} for i in range(len(candidates))
+            Row({name: scores[i] for name, scores in columns.items()}, float(seconds[i]))
+            for i in range(len(candidates))
         ], None
+
+    def _check_cost(self, several: bool) -> None:
+        """Refuse what a resource and a cost cannot be, or cannot go with."""
+        if self.cost not in ("resource", "seconds"):
+            raise ValueError(f"cost must be 'resource' or 'seconds', not {self.cost!r:.80}")
+        if several and self.resource is not None:
+            raise ValueError(
+                f"resource={self.resource!r:.80} goes with one objective and no constraints so "
+                "far: leave it out, or all outcomes but one"
+            )
 
     def _metric(self, results: Results) -> str:
         """The name of the metric that is searched for, as `cv_results_` has it."""
@@ -309,113 +359,15 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
 
 
-class _SameFolds:
-    """A splitter that splits once, so that trials are compared on the same folds.
-
-    In all else it is the splitter that it was given.
-    """
-
-    def __init__(self, cv: Any) -> None:
-        self._cv = cv
-        self._splits: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what it has itself, or what Python asks of anything
-            raise AttributeError(name)
-        return getattr(self._cv, name)
-
-    def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The folds of the first call."""
-        self._splits = self._splits or list(self._cv.split(*args, **kwargs))
-        return iter(self._splits)
-
-    @property
-    def count(self) -> int:
-        """How many folds there are."""
-        return len(self._splits)
-
-    @property
-    def ratio(self) -> float:
-        """Test samples for each training sample, on average."""
-        return float(np.mean([len(test) / max(len(train), 1) for train, test in self._splits]))
-
-
-def _next(optimizer: Optimizer, left: int, batch: int, metric: str) -> list[Point]:
-    """What to evaluate next; the last trial puts the best predicted point to the test."""
-    told = [trial for trial in optimizer.trials if trial.state == "told"]
-    if left == 1 and len(told) > len(optimizer.space):
-        best = choice(optimizer.recommend(), metric).params
-        if all(dict(best) != trial.params for trial in told):
-            return [best]
-    plate = optimizer.ask(min(batch, max(left - 1, 1)))
-    return [*plate]
-
-
-def _params(point: Point) -> Mapping[str, Any]:
-    return point.params if isinstance(point, Trial) else point
-
-
-def _tell(optimizer: Optimizer, point: Point, row: Row) -> None:
-    values = {name: float(np.mean(scores)) for name, scores in row.items()}
-    if all(abs(value) <= LARGEST for value in values.values()):
-        optimizer.tell(point, values)
-    else:  # NaN too
-        optimizer.tell(point, failed=True)
-
-
-def _revise(optimizer: Optimizer, rows: list[Row], ratio: float) -> None:
-    """Judge the noise of every trial anew, by all scores so far."""
-    told = [trial for trial in optimizer.trials if trial.state == "told"]
-    if not told:
-        return
-    same = Counter(repr(trial.params) for trial in told)
-    repeats = np.array([same[repr(trial.params)] for trial in told])
-    noise = {}
-    for name, outcome in optimizer.problem.outcomes.items():
-        scores = np.array([rows[trial.id][name] for trial in told])
-        found = noise_of_means(scores, ratio, repeats) if outcome.noise is None else None
-        if found is not None:
-            noise[name] = found
-    for i, trial in enumerate(told):
-        values = {name: measured.value for name, measured in trial.outcomes.items()}
-        own = {name: float(found[i]) for name, found in noise.items()}
-        optimizer.revise(trial, values, noise_var=own or None)
-
-
-def _with_lost(results: Results, lost: Mapping[int, Mapping[str, Any]], score: float) -> Results:
-    """`cv_results_` with a row for each trial of which no fit succeeded."""
-    n = len(results["params"]) + len(lost)
-    kept = [i for i in range(n) if i not in lost]
-    whole: Results = {}
-    for key, column in results.items():
-        name = key.removeprefix("param_")
-        if key == "params":
-            rows = dict(zip(kept, column, strict=True)) | dict(lost)
-            whole[key] = [rows[i] for i in range(n)]
-        elif name != key:
-            values = dict(zip(kept, column, strict=True)) | {i: p[name] for i, p in lost.items()}
-            whole[key] = np.ma.MaskedArray(np.empty(n, dtype=object), mask=False)
-            for i, value in values.items():
-                whole[key][i] = value
-        elif not key.startswith("rank_"):
-            timed = key.endswith(("_fit_time", "_score_time"))
-            fill = np.nan if timed else 0.0 * score if key.startswith("std_") else score
-            whole[key] = np.full(n, fill)
-            whole[key][kept] = column
-    for key in results:
-        if key.startswith("rank_"):
-            means = whole[key.replace("rank_", "mean_", 1)]
-            lowest = np.min(means[~np.isnan(means)], initial=np.inf)
-            ranked = np.where(np.isnan(means), lowest - 1, means)
-            whole[key] = rankdata(-ranked, method="min").astype(np.int32)
-    return {key: whole[key] for key in results}
-
-
-def _placed(index: int, lost: Mapping[int, Any]) -> int:
-    """The place of a row once those of lost trials are among them."""
-    for gone in sorted(lost):
-        index += gone <= index
-    return index
+def _more(
+    candidates: Sequence[Candidate], resource: Resource | None, portions: Portions
+) -> dict[str, Any]:
+    """What scikit-learn is given beside the parameters of candidates that are alike."""
+    if resource is None:
+        return {}
+    given = [candidate.resources for candidate in candidates]
+    more: dict[str, Any] = {"more_results": {RESOURCES: given}}
+    return more | ({"cv": portions.of(given[0] or 0)} if resource.is_samples else {})
 
 
 def _seed(random_state: Any) -> int:

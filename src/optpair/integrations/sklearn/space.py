@@ -11,6 +11,7 @@ import numpy as np
 
 from optpair.found import Recommendation
 from optpair.front import Front
+from optpair.integrations.sklearn.resources import Resource
 from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Parameter, Space
 from optpair.trials.trial import Trial
 
@@ -50,8 +51,16 @@ class NumberedSpace:
     there only with the dicts that have them. What several dicts have alike is one parameter.
     """
 
-    def __init__(self, given: Space | Mapping[str, Choices] | Sequence[Mapping[str, Choices]]):
+    def __init__(
+        self,
+        given: Space | Mapping[str, Choices] | Sequence[Mapping[str, Choices]],
+        resource: Resource | None = None,
+    ) -> None:
         grids = _grids(given)
+        if resource is not None:
+            _check_resource(resource, given, grids)
+            if not resource.is_samples:
+                grids = [{**grid, resource.name: resource.fidelity} for grid in grids]
         self._entries = _entries(grids)
         self._grid = _free("grid", {entry.name for entry in self._entries})
         tuned: dict[str, Parameter] = {}
@@ -60,7 +69,11 @@ class NumberedSpace:
         for entry in self._entries:
             if entry.tuned:
                 tuned[entry.key] = entry.parameter(self._when(entry, len(grids)))
-        self.space = copy.deepcopy(given) if isinstance(given, Space) else Space(tuned)
+        if resource is not None:
+            tuned[resource.name] = resource.fidelity
+            self.space = Space(tuned, given.limits if isinstance(given, Space) else ())
+        else:
+            self.space = copy.deepcopy(given) if isinstance(given, Space) else Space(tuned)
         self._grids = len(grids)
 
     def _when(self, entry: _Entry, grids: int) -> dict[str, Any] | None:
@@ -140,6 +153,22 @@ def _grids(given: object) -> list[Mapping[str, Choices]]:
     if not grids:
         raise ValueError("space must have something to tune, not []: give a dict, or several")
     return grids
+
+
+def _check_resource(
+    resource: Resource, given: object, grids: Sequence[Mapping[str, Choices]]
+) -> None:
+    """A resource is none of the parameters, and the only thing that makes a look cheaper."""
+    if any(resource.name in grid for grid in grids):
+        raise ValueError(
+            f"space has {resource.name!r}, which is the resource: leave it out there; "
+            "min_resources and max_resources are its range"
+        )
+    if isinstance(given, Space) and given.shelf is not None:
+        raise ValueError(
+            f"resource={resource.name!r} and a Space of rows cannot be given together: rows are "
+            "all that exists; leave the resource out"
+        )
 
 
 def _entries(grids: Sequence[Mapping[str, Choices]]) -> list[_Entry]:

@@ -1,0 +1,94 @@
+"""Candidates of a search: points to cross-validate, and what the optimizer is told of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optpair.integrations.sklearn.folds import noise_of_means
+from optpair.integrations.sklearn.outcomes import choice
+from optpair.integrations.sklearn.resources import Resource
+from optpair.integrations.sklearn.space import NumberedSpace
+from optpair.optimizer import Optimizer
+from optpair.problem.defaults import LARGEST
+from optpair.trials.trial import Trial
+
+Point = Trial | Mapping[str, Any]
+
+SHORTEST = 1e-6  # seconds that a cross-validation takes at least
+
+
+class Candidate(NamedTuple):
+    """A point of the search, what the estimator is given, and how much there is of the resource."""
+
+    point: Point
+    params: dict[str, Any]
+    resources: int | None = None
+
+    @classmethod
+    def of(cls, point: Point, space: NumberedSpace, resource: Resource | None) -> Candidate:
+        """That of a trial, or of a point of one's own."""
+        own = point.params if isinstance(point, Trial) else point
+        return cls(point, space.named(own), None if resource is None else own[resource.name])
+
+
+class Row(NamedTuple):
+    """The scores of one trial on each fold, or one mean of them, by outcome, and its seconds."""
+
+    scores: Mapping[str, np.ndarray]
+    seconds: float | None = None
+
+
+def alike(candidates: Sequence[Candidate], resource: Resource | None) -> Iterator[list[Candidate]]:
+    """Candidates in their order, those together that are trained on as many rows."""
+    samples = resource is not None and resource.is_samples
+    for _, some in groupby(candidates, lambda own: own.resources if samples else None):
+        yield list(some)
+
+
+def next_points(optimizer: Optimizer, left: int, batch: int, metric: str) -> list[Point]:
+    """What to evaluate next; the last trial puts the best predicted point to the test.
+
+    Where there is a fidelity it is at the target, also where few trials have a value.
+    """
+    told = [trial for trial in optimizer.trials if trial.state == "told"]
+    targets = optimizer.space.targets
+    whole = any(all(t.params[name] == u for name, u in targets.items()) for t in told)
+    if left == 1 and told and (len(told) > len(optimizer.space) or not whole):
+        best = choice(optimizer.recommend(), metric).params
+        if all(dict(best) != trial.params for trial in told):
+            return [best]
+    return [*optimizer.ask(min(batch, max(left - 1, 1)))]
+
+
+def tell(optimizer: Optimizer, point: Point, row: Row, *, timed: bool) -> None:
+    """Tell the mean of each outcome, with the seconds as the cost where that is wanted."""
+    values = {name: float(np.mean(scores)) for name, scores in row.scores.items()}
+    cost = max(row.seconds, SHORTEST) if timed and row.seconds is not None else None
+    if all(abs(value) <= LARGEST for value in values.values()):
+        optimizer.tell(point, values, cost=cost)
+    else:  # NaN too
+        optimizer.tell(point, failed=True, cost=cost)
+
+
+def judge_noise(optimizer: Optimizer, rows: Sequence[Row], ratio: float) -> None:
+    """Judge the noise of every trial anew, by all scores so far."""
+    told = [trial for trial in optimizer.trials if trial.state == "told"]
+    if not told:
+        return
+    same = Counter(repr(trial.params) for trial in told)
+    repeats = np.array([same[repr(trial.params)] for trial in told])
+    noise = {}
+    for name, outcome in optimizer.problem.outcomes.items():
+        scores = np.array([rows[trial.id].scores[name] for trial in told])
+        found = noise_of_means(scores, ratio, repeats) if outcome.noise is None else None
+        if found is not None:
+            noise[name] = found
+    for i, trial in enumerate(told):
+        values = {name: measured.value for name, measured in trial.outcomes.items()}
+        own = {name: float(found[i]) for name, found in noise.items()}
+        optimizer.revise(trial, values, noise_var=own or None)
