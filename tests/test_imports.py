@@ -91,6 +91,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "goals",
         "plate",
         "engine",
+        "repeats",
         "fitting",
         "candidates",
         "sampling",
