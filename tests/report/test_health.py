@@ -44,7 +44,7 @@ def test_at_a_bound() -> None:
     at = replace(found, stars=edge, recommended=replace(found.recommended, params=edge[0]))
     (said,) = notes(subject, at)
     assert said.startswith("100 % of the samples of the optimum are at the upper bound of lr (1)")
-    assert "widen it" in said
+    assert "widen the range" in said
     assert notes(subject, replace(at, total={"lr": 0.001, "x": 0.999})) == []  # it hardly matters
     assert notes(subject, replace(at, recommended=found.recommended)) == []
 
@@ -67,7 +67,7 @@ def test_intervals_that_are_too_narrow() -> None:
     assert found.check is not None
     narrow = replace(found, check=found.check._replace(y=found.check.y + 1.5))
     (said,) = notes(subject, narrow)
-    assert said.startswith("Only 0 of 100 values lie in the 95 % interval")
+    assert said.startswith("Only 0 of 100 values are in the 95 % interval")
 
 
 def test_hyperparameters_that_did_not_mix() -> None:

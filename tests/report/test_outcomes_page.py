@@ -120,7 +120,7 @@ def test_the_model_is_checked_for_every_outcome(kind: str, request: pytest.Fixtu
         rows = [row for row in shown.subject.told if name in row.outcomes]
         assert [shown.subject.told[t].number for t in check.trial] == [r.number for r in rows]
         np.testing.assert_allclose(check.y, [r.outcomes[name] for r in rows])
-        assert f"of {len(rows)} lie in their 95 % interval" in checks
+        assert f"of {len(rows)} values are in their 95 % interval" in checks
         assert check.explained > 0.5  # smooth and without noise
     assert shown.found.success is not None
     assert "chance of success" in shown.text
@@ -194,7 +194,7 @@ def test_the_verdict_on_limits(limited: Shown) -> None:
     unlikely = {"points": (replace(best, chance=0.6),)}
     probably = said(limited, **unlikely, possible=0.5)  # fewer samples than the chance says
     assert probably.headline == "No point is likely to meet all limits yet."
-    assert "the likeliest, with a probability of 60 %" in probably.reason
+    assert "the likeliest: its probability is 60 %" in probably.reason
     assert "That there is one at all has a probability of 60 %" in probably.reason
     hopeless = said(limited, points=(replace(best, chance=0.001),), possible=0.0)
     assert hopeless.level == "little"
@@ -256,9 +256,9 @@ def test_what_is_far_off_does_not_stretch_the_axis() -> None:
         ([], "No trial has given a value yet."),
         ([{"load": 0.2}], "No trial has a value of gain yet, which is an objective."),
         (["failed"], "1 trial failed, and none gave a value"),
-        (["out"], "Trials are out, and none has given a value yet."),
-        ([{"gain": 0.2}], "1 trial cannot tell signal from noise yet"),
-        ([{"gain": 1e300, "load": -1e300}, {"gain": -1e300, "load": 1e300}], "2 trials cannot"),
+        (["out"], "Trials are under way, and none has given a value yet."),
+        ([{"gain": 0.2}], "1 trial: too few to tell signal from noise"),
+        ([{"gain": 1e300, "load": -1e300}, {"gain": -1e300, "load": 1e300}], "2 trials: too few"),
     ],
 )
 def test_a_page_of_little(tmp_path: Path, values: list[Any], words: str) -> None:

@@ -76,7 +76,7 @@ def test_a_run_takes_trials_up_where_they_were_left(tmp_path: Path) -> None:
     head = run("export", path)[1].splitlines()[0]
     assert head.startswith("trial,state,value,noise_var,cost,x,epochs,continues,started")
     assert shown("recommend", path)["params"]["epochs"] == 81
-    assert "Values on the way" in page(path, tmp_path / "page.html")
+    assert "Intermediate values" in page(path, tmp_path / "page.html")
 
 
 def page(path: Path, out: Path) -> str:

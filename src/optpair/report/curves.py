@@ -1,4 +1,4 @@
-"""Curves: the values that trials reported on their way."""
+"""Curves: the intermediate values that trials reported."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ def curves(rows: Sequence[Row], sign: float, best: int | None, step: str = "step
     if not several or len(several) > MOST_CURVES:
         return Markup()
     pruned = sum(row.state == "pruned" for row in rows)
-    ended = f" {count(pruned, 'trial')} ended early: pruned." if pruned else ""
+    ended = (
+        f" {count(pruned, 'trial')} {'was' if pruned == 1 else 'were'} pruned." if pruned else ""
+    )
     entries = [("predicted-line-key", "finished")]
-    entries += [("cut-key", "pruned, or without an end")] * any(_cut(row) for row in several)
+    entries += [("cut-key", "pruned or unfinished")] * any(_cut(row) for row in several)
     entries += [("out-key", "running")] * any(row.state in OUT for row in several)
     entries += [("observed-key", f"trial {best}, the best")] * (best in {r.number for r in several})
     return section(
-        "Values on the way",
-        f"What {count(len(several), 'trial')} reported on the way.{ended} Values far off stand "
-        "at the edge.",
+        "Intermediate values",
+        f"What {count(len(several), 'trial')} reported before they ended.{ended} Values off the "
+        "scale are drawn at the edge.",
         el("figure", _drawn(several, sign, best, step), legend(*entries), class_="plane"),
         class_="curves",
     )
@@ -71,7 +73,7 @@ def _drawn(rows: Sequence[Row], sign: float, best: int | None, step: str) -> Mar
         title = el("title", f"trial {row.number}: {row.state}{end}")
         lines.append(el("g", title, line))
     return frame.svg(
-        "Values that trials reported on their way",
+        "Intermediate values of trials",
         frame.y_marks(),
         frame.x_marks(),
         frame.box(),

@@ -50,9 +50,9 @@ def together(
     x, y = plane.names
     return section(
         f"{x} and {y} together",
-        f"{what[0].upper()}{what[1:]} over the two parameters that interact most, the others as "
-        f"recommended. Their interaction, which neither explains alone, is {percent(plane.share)} "
-        "of its variance here.",
+        f"{what[0].upper()}{what[1:]} over the two parameters that interact most, with the others "
+        f"as recommended. Their interaction, which neither explains alone, makes up "
+        f"{percent(plane.share)} of the variance here.",
         el("figure", contour(plane, best, observed, told, scales, sign), key, class_="plane"),
         class_="together",
     )
@@ -76,8 +76,9 @@ def borrowed(lent: Mapping[str, Mapping[str, Lending]]) -> Markup:
         return Markup()
     return section(
         "Borrowed from earlier studies",
-        "How much of the variance, where trials were, the trials of each study explain alone; and "
-        "how much of its own variance it has in common with this one, as far as that is known.",
+        "Explains: the share of the variance at this study's trials that the earlier trials "
+        "explain alone. Alike: the share of the earlier study's variance that this one has in "
+        "common with it, as far as that is known.",
         table(["study", "explains", "alike", "trials used"], rows),
         class_="borrowed",
     )
@@ -106,7 +107,8 @@ def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
     ]
     return section(
         "Can the model predict?",
-        "Each value beside what the others say of it (leave-one-out, by today's hyperparameters).",
+        "Each value beside what all the others predict (leave-one-out, with today's "
+        "hyperparameters).",
         legend(("predicted-key", "predicted, 95 %"), ("failed-key", "outside")),
         el("div", *drawn, class_="grid"),
         class_="predicts",
@@ -116,8 +118,8 @@ def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
 def _predicted(check: LeftOut) -> str:
     within, share = int(health.inside(check).sum()), percent(max(check.explained, 0.0))
     return (
-        f"{within} of {len(check.y)} lie in their 95 % interval, and {share} of the variance is "
-        "predicted."
+        f"{within} of {len(check.y)} values are in their 95 % interval; the predictions explain "
+        f"{share} of the variance."
     )
 
 
@@ -135,7 +137,8 @@ def succeeds(
     ]
     return section(
         "Where trials succeed",
-        "The chance of success along each parameter that it depends on, the others as recommended.",
+        "The chance of success along each parameter that it depends on, with the others as "
+        "recommended.",
         legend(("predicted-line-key", "chance"), ("trial-key", "told"), ("failed-key", "failed")),
         el("div", *drawn, class_="grid"),
         class_="success",
@@ -151,4 +154,4 @@ def interact(pairs: Mapping[tuple[str, str], float]) -> Markup:
         for (first, second), share in pairs.items()
     ]
     items = (el("li", line) for line in said)
-    return join([el("h3", "what two explain only together"), el("ul", *items, class_="pairs")])
+    return join([el("h3", "what only two together explain"), el("ul", *items, class_="pairs")])

@@ -68,14 +68,14 @@ def _explained(check: LeftOut, name: str) -> Iterator[str]:
     if check.explained <= 0:
         yield (
             f"No parameter explains {name or 'this outcome'}: the other trials predict a value no "
-            "better than the mean does. It may be noise, or depend on something that is not in "
-            "the space."
+            "better than their mean does. It may be all noise, or depend on something that is not "
+            "in the space."
         )
     within = inside(check)
     if len(within) >= MANY and within.mean() < HELD:
         yield (
-            f"Only {within.sum()} of {len(within)} values{name and f' of {name}'} lie in the 95 % "
-            "interval that the others predict: intervals on this page may be too narrow."
+            f"Only {within.sum()} of {len(within)} values{name and f' of {name}'} are in the 95 % "
+            "interval that the others predict: the intervals on this page may be too narrow."
         )
 
 
@@ -98,7 +98,7 @@ def _bounds(
             if share >= MOSTLY and abs(axis.at(best[name]) - end) <= EDGE:
                 yield (
                     f"{percent(share)} of the samples of the optimum are at the {side} bound of "
-                    f"{name} ({number(value)}): widen it, if values beyond make sense."
+                    f"{name} ({number(value)}): widen the range, if values beyond it make sense."
                 )
 
 
@@ -117,7 +117,7 @@ def _far(name: str, check: LeftOut, told: Sequence[Row], doubted: set[int]) -> I
         low, high = (number(float(end[i])) for end in (check.predicted.low, check.predicted.high))
         yield (
             f"Trial {numbers[i]} is far from what the others predict: {of}"
-            f"{number(float(check.y[i]))}, where {low} to {high} was expected. If it was a slip, "
+            f"{number(float(check.y[i]))}, where {low} to {high} was expected. If it is a mistake, "
             "revise it."
         )
     if len(far) > NAMED:
@@ -129,5 +129,5 @@ def _mixed(sets: tuple[int, int]) -> Iterator[str]:
     if all_sets >= FEWEST and distinct < DISTINCT * all_sets:
         yield (
             f"Hyperparameters did not mix: only {distinct} of {all_sets} sets differ, so intervals "
-            "may be too narrow. Settings(moves=…) moves them more often."
+            "may be too narrow. More moves may help: Settings(moves=…)."
         )

@@ -73,7 +73,7 @@ def nothing(subject: JointSubject) -> Verdict:
     elif failed:
         why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
     elif any(row.state in OUT for row in rows):
-        why = "Trials are out, and none has given a value yet."
+        why = "Trials are under way, and none has given a value yet."
     else:
         why = "No trial has given a value yet."
     return Verdict("early", "Nothing to recommend yet.", why)
@@ -86,8 +86,8 @@ def verdict(subject: JointSubject, found: JointFindings) -> Verdict:
         return Verdict(
             "early",
             "Too early to say.",
-            f"{count(told, 'trial')} cannot tell signal from noise yet; the model is used from "
-            f"{initial} on.",
+            f"{count(told, 'trial')}: too few to tell signal from noise. It takes at least "
+            f"{initial + 1}.",
         )
     if not found.sure:
         return _unlikely(subject, found)
@@ -95,7 +95,7 @@ def verdict(subject: JointSubject, found: JointFindings) -> Verdict:
         return _one(subject, found)
     size, gap = found.volume.size, found.volume.gap
     if not 0 < size.mean < LARGEST:
-        why = "Its hypervolume is too large or too small to say what is still to be won."
+        why = "The hypervolume is too large or too small to say how much is still to be won."
         return Verdict("go", "Judge by the front itself.", why)
     share = [_share(part, size.mean) for part in (gap.mean, gap.high)]
     reason = f"About {share[0]} more hypervolume is still to be won, at most {share[1]} (95 %)."
@@ -116,7 +116,7 @@ def doubts(found: JointFindings) -> list[str]:
 
 def _unlikely(subject: JointSubject, found: JointFindings) -> Verdict:
     chance = found.points[0].chance or 0.0
-    reason = f"The recommended one is the likeliest, with a probability of {probability(chance)}."
+    reason = f"The recommended point is the likeliest: its probability is {probability(chance)}."
     headline, level = "No point is likely to meet all limits yet.", "go"
     limits = subject.problem.constraints
     never = [n for n in limits if not any(n in row.outcomes for row in subject.told)]
@@ -127,10 +127,10 @@ def _unlikely(subject: JointSubject, found: JointFindings) -> Verdict:
         if possible < IMPOSSIBLE:
             level, reason = (
                 "little",
-                f"{reason} Probably none does: relax a limit, or widen the space.",
+                f"{reason} Probably no point does: relax a limit, or widen the space.",
             )
         else:
-            reason += f" That there is one at all has a probability of {probability(possible)}."
+            reason += f" The probability that there is such a point is {probability(possible)}."
     return Verdict(level, headline, reason)
 
 

@@ -133,7 +133,7 @@ def _hero(subject: JointSubject, found: JointFindings) -> Markup:
             "article",
             el("h2", "Recommended" if found.sure else "Likeliest to meet the limits"),
             el("p", _number(worth), class_="big"),
-            el("p", f"{name}, predicted without noise; 95 %: {interval(worth)}"),
+            el("p", f"{name}, predicted, without the noise; 95 % interval {interval(worth)}"),
             parameters(best.params),
             *(el("p", line, class_="note") for line in doubts(found)),
             as_json(best.params),
@@ -199,15 +199,15 @@ def _front(subject: JointSubject, found: JointFindings) -> Markup:
         "p",
         "The front's hypervolume is ",
         exact(volume.size.mean),
-        f", 95 % between {low} and {high}, measured from {above}.",
+        f", 95 % interval {low} to {high}, measured from {above}.",
         id="volume",
     )
     note = (
-        "No other point is predicted to be better than one of these in everything. Trials far off "
-        "stand at the edge; under noise the observed front is partly luck."
+        "No point is predicted to beat one of these in every objective. With noise, part of the "
+        "observed front is luck. Trials off the scale are drawn at the edge."
     )
     if not found.sure:
-        note = "No point is likely to meet all limits yet: the one point is the likeliest to."
+        note = "No point is likely to meet all limits yet: this one is the likeliest."
     return section("The best compromises", note, drawn, marks, size, class_="front")
 
 
@@ -222,9 +222,9 @@ def _compromises(subject: JointSubject, found: JointFindings) -> Markup:
     notes = [el("p", line, class_="note") for line in doubts(found)]
     return section(
         "To choose from",
-        "Predicted without noise, ± half of the 95 % interval; numbers as in the chart."
+        "Predicted, without the noise, ± half of the 95 % interval; numbered as in the chart."
         if len(problem.objectives) == 2
-        else "Predicted without noise, ± half of the 95 % interval.",
+        else "Predicted, without the noise, ± half of the 95 % interval.",
         *notes,
         table(heads, rows),
         class_="compromises",
@@ -248,14 +248,14 @@ def _tiles(found: JointFindings) -> Markup:
     if not found.sure:
         return Markup()
     tiles = [
-        (f"still to be won of {short(name, 24)}", gap, "at most {} (95 %)")
+        (f"still to be won in {short(name, 24)}", gap, "at most {} (95 %)")
         for name, gap in found.gap.items()
     ]
     if found.volume is None:
         gain = Belief(found.next_gain, 0.0, 0.0)
         tiles.append(("the next trial teaches", gain, "nats about the optimum"))
     else:
-        tiles.append(("still to be won of hypervolume", found.volume.gap, "at most {} (95 %)"))
+        tiles.append(("still to be won in hypervolume", found.volume.gap, "at most {} (95 %)"))
     shown = [
         (label, exact(value.mean, digits=2), unit.format(number(value.high, digits=2)))
         for label, value, unit in tiles
@@ -294,7 +294,7 @@ def _slices(
     through = "recommended" if problem.goal == "feasible" else f"in compromise {found.chosen + 1}"
     return section(
         f"{short(name, 60)}, one slice per parameter",
-        f"The predicted value along each parameter, the others as {through}. Wanted: "
+        f"The predicted value along each parameter, with the others as {through}. Wanted: "
         f"{wanted(problem, name)}.",
         _slice_key(limits, broken, seen, several=problem.goal == "front"),
         el("div", *figures, class_="grid"),
@@ -323,7 +323,7 @@ def _matters(found: JointFindings) -> Markup:
     return section(
         "Which parameters matter",
         "Shares of the variance of each predicted outcome over the whole space (Sobol indices): "
-        "what a parameter explains alone, and, paler, together with others.",
+        "what a parameter explains alone and, paler, together with others.",
         el("div", *bars, class_="grid"),
         class_="matters",
     )
@@ -353,11 +353,11 @@ def _trials(subject: JointSubject, found: JointFindings | None) -> Markup:
         body.append(el("tr", *cells, class_=_kind(row, words)))
     objectives = subject.problem.objectives.items()
     largest = [*chances, *(name for name, o in objectives if o.direction == "maximize")]
-    note = "What is predicted for a trial shows at the pointer." if found is not None else ""
+    note = "Point at a value to see what is predicted for its trial." if found is not None else ""
     if chances:
         note = (
-            "“Limits met” is the predicted probability that the noiseless values meet all limits; "
-            "the standing is by the measured ones."
+            "“Limits met” is the predicted probability that the values without noise meet all "
+            "limits; “standing” goes by the measured values."
         )
     return section(
         "Trials", note, table(heads, body, sorts=True, largest_first=largest), class_="trials"

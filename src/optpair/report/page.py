@@ -166,9 +166,9 @@ def _hero(subject: Subject, found: Findings) -> Markup:
             el("p", exact(best.mean, spread), class_="big"),
             el(
                 "p",
-                "predicted, without noise; 95 % between ",
+                "predicted, without the noise; 95 % interval ",
                 exact(best.low, spread),
-                " and ",
+                " to ",
                 exact(best.high, spread),
             ),
             parameters(params),
@@ -185,7 +185,7 @@ def _hero(subject: Subject, found: Findings) -> Markup:
             el("p", exact(seen.value, spread), class_="big"),
             el(
                 "p",
-                f"given once, by trial {seen.number}; predicted there is ",
+                f"the value of trial {seen.number}; predicted there: ",
                 exact(found.expected.mean, spread),
             ),
             parameters(found.expected.params),
@@ -203,7 +203,12 @@ def _tiles(found: Findings, subject: Subject) -> Markup:
     most = number(found.gap_interval[1], digits=2)
     gap, gain, std = (exact(v, digits=2) for v in (found.gap, found.next_gain, found.noise.std))
     tiles = [
-        ("gap", "still to be won", gap, f"over the recommendation; at most {most} (95 %)"),
+        (
+            "gap",
+            "still to be won",
+            gap,
+            f"is expected beyond the recommendation; at most {most} (95 %)",
+        ),
         ("gain", "the next trial teaches", gain, "nats about the optimum"),
         ("noise", "noise of one value", std, f"standard deviation{noise}"),
     ]
@@ -248,8 +253,8 @@ def _over_time(subject: Subject, found: Findings) -> Markup:
     )
     return section(
         "Over time",
-        "What the first trials alone would have said, by today's hyperparameters. Values far off "
-        "stand at the edge.",
+        "What the model would have said after fewer trials, with today's hyperparameters. Values "
+        "off the scale are drawn at the edge.",
         figure("Best predicted and best observed", progress, key),
         figure("Still to be won", gap),
         figure("What the next trial teaches, in nats", gain),
@@ -269,8 +274,9 @@ def _where(subject: Subject, found: Findings, scales: dict[str, axes.Axis]) -> M
     )
     return section(
         "Where the optimum is, and what it is worth",
-        f"Each dot is one sample of the optimal pair (x*, f*): {len(found.worth)} guesses that fit "
-        "what was seen. A tight cloud is a settled question. The bars are its margins.",
+        f"Each of the {len(found.worth)} dots is a sample of the optimal pair (x*, f*): a guess "
+        "that fits the data. The tighter the cloud, the surer the answer. The bars count the dots "
+        "along each axis.",
         el("div", cloud.menus(), class_="menus"),
         el("figure", cloud.svg(), key, class_="cloud"),
         el("script", cloud.data(), type="application/json", id="places"),
@@ -324,8 +330,8 @@ def _slices(
     )
     return section(
         "One slice per parameter",
-        "The predicted value along each parameter, the others as recommended. Trials are the "
-        "fainter the further they are from the slice; values far off stand at the edge.",
+        "The predicted value along each parameter, with the others as recommended. The further a "
+        "trial is from the slice, the fainter it is. Values off the scale are drawn at the edge.",
         key,
         el("div", *figures, class_="grid"),
         class_="slices",
@@ -349,12 +355,12 @@ def _glance(
 
 def _matters(found: Findings) -> Markup:
     if not found.total:
-        note = "The predicted value is the same everywhere: nothing can be told apart yet."
+        note = "The predicted value is the same everywhere: no parameter is seen to matter yet."
         return section("Which parameters matter", note, class_="matters")
     return section(
         "Which parameters matter",
         "Shares of the variance of the predicted value over the whole space (Sobol indices): what "
-        "a parameter explains alone, and, paler, together with others.",
+        "a parameter explains alone and, paler, together with others.",
         charts.matters(found.first, found.total),
         diagnostics.interact(found.pairs),
         class_="matters",
@@ -440,7 +446,7 @@ def footer(found: Findings | None) -> Markup:
     notes = [
         "Made by optpair. Predictions are of the noiseless value, averaged over hyperparameter "
         "sets. ",
-        "A nat is what 1.44 yes-or-no questions answer. Values far worse than the median are "
+        "One nat answers 1.44 yes-or-no questions. Values far worse than the median are "
         "compressed before the model sees them; all numbers here are in your units.",
     ]
     return el("footer", el("p", *(notes if found is not None else notes[:1])))

@@ -1,4 +1,4 @@
-"""Parallel coordinates: one line per trial through its parameters to what came of it."""
+"""Parallel coordinates: one line per trial through its parameters to its result."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def all_trials(
     clear = el("button", "show all", type="button", class_="clear", hidden=True)
     return section(
         "Every trial at a glance",
-        "One line per trial, through its parameters to what came of it: the better, the stronger. "
-        "Point at a line to see it alone; drag along an axis to keep the trials that cross it "
-        "there, and click on it to let go.",
+        "One line per trial, through its parameters to its result: the better, the stronger. Point "
+        "at a line to see it alone. Drag along an axis to keep the trials that cross it there; "
+        "click the axis to undo that.",
         el("div", _drawn(rows, columns, level, titles), class_="threads"),
         el("p", picked, " ", clear, class_="picking"),
         class_="glance",

@@ -99,7 +99,7 @@ class Subject:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Parameters that trials have and the model has not, each with the reason."""
     step: str = "step"
-    """What the values on the way are counted by."""
+    """The unit in which intermediate values are counted."""
 
     @property
     def sign(self) -> float:

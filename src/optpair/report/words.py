@@ -93,17 +93,17 @@ class Verdict(NamedTuple):
 
 def nothing(subject: Subject) -> Verdict:
     """Why a search has no answer."""
-    hint = "What can be said of the optimum stands here once a trial has a value."
+    hint = "The answers appear here once a trial has a value."
     failed = sum(row.state == "failed" for row in subject.rows)
     if any(row.state == "told" for row in subject.rows):
         why = "There are values, but none that the model can use."
-        hint = "They are of places outside its space."
+        hint = "They are from points outside its space."
         if subject.model is None:
             hint = "Only parameters that all completed trials share are modelled: there is none."
     elif failed:
         why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
     elif any(row.state in OUT for row in subject.rows):
-        why = "Trials are out, and none has given a value yet."
+        why = "Trials are under way, and none has given a value yet."
     elif subject.rows:
         why = "None of the trials has given a value."
     else:
@@ -124,8 +124,8 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
         return Verdict(
             "early",
             "Too early to say.",
-            f"{count(len(values), 'value')} cannot tell signal from noise yet; the model is used "
-            f"from {initial} on.",
+            f"{count(len(values), 'value')}: too few to tell signal from noise. It takes at least "
+            f"{initial + 1}.",
         )
     gap, most, won = found.gap, found.gap_interval[1], _won(subject, found)
     small, narrow = most <= SMALL * won, _width(found) <= WIDE * won

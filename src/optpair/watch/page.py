@@ -286,11 +286,11 @@ def _best(snapshot: Snapshot) -> Markup:
 
 def _predicted(what: str, mean: float, low: float, high: float) -> Markup:
     spread = (high / 2 - low / 2) / 2
-    ends = f"{number(low, spread)} and {number(high, spread)}"
+    ends = f"{number(low, spread)} to {number(high, spread)}"
     return join(
         [
             el("p", exact(mean, spread), class_="big"),
-            el("p", f"{what}, predicted; 95 % between {ends}", class_="note"),
+            el("p", f"{what}, predicted; 95 % interval {ends}", class_="note"),
         ]
     )
 
