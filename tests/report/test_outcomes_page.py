@@ -195,7 +195,7 @@ def test_the_verdict_on_limits(limited: Shown) -> None:
     probably = said(limited, **unlikely, possible=0.5)  # fewer samples than the chance says
     assert probably.headline == "No point is likely to meet all limits yet."
     assert "the likeliest: its probability is 60 %" in probably.reason
-    assert "That there is one at all has a probability of 60 %" in probably.reason
+    assert "The probability that there is such a point is 60 %" in probably.reason
     hopeless = said(limited, points=(replace(best, chance=0.001),), possible=0.0)
     assert hopeless.level == "little"
     assert "relax a limit" in hopeless.reason

@@ -152,9 +152,9 @@ def test_orders_from_the_command_line(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert run("pause", path)[0] == 1  # there is no study yet
     run("ask", path)
-    assert run("pause", path)[1] == "study study paused\n"
+    assert run("pause", path)[1] == "study study is paused\n"
     assert "paused: workers wait until optpair resume" in run("status", path)[1]
-    assert run("resume", path)[1] == "study study goes on\n"
+    assert run("resume", path)[1] == "study study continues\n"
     assert "paused" not in run("status", path)[1]
     assert run("stop", path, "--json")[1].startswith('{\n  "study": "study",\n  "paused": false')
 

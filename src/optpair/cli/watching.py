@@ -75,7 +75,7 @@ def watch(
     share_memory()
     with server:
         server.hall.open()
-        typer.echo(f"{server.url}\nCtrl-C ends it; the searches go on.")
+        typer.echo(f"{server.url}\nCtrl-C ends this page; the searches continue.")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
         server.hall.close()
@@ -104,15 +104,16 @@ def _order(file: Path, order: Order, json: bool) -> None:
         from optpair.studies import commands
 
         found = commands.order(study, order)
-        done = {"pause": "paused", "resume": "goes on", "stop": "is to stop"}[order]
         running = found["running"]
-        rest = f"; {running} running trial{'s are' if running > 1 else ' is'} finished first"
-        waits = running and order != "resume"
-        show(found, json, f"study {study.name} {done}{rest if waits else ''}")
+        now = {"pause": "is paused", "resume": "continues", "stop": "is stopped"}[order]
+        if running and order != "resume":
+            trials = "its running trial has" if running == 1 else f"its {running} trials have"
+            now = f"will {order} when {trials} ended"
+        show(found, json, f"study {study.name} {now}")
 
 
 def is_study_file(target: str) -> bool:
-    """Whether a target means a study file."""
+    """Whether a target is a study file."""
     return "://" not in target and Path(target).suffix == ".toml"
 
 

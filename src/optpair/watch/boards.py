@@ -1,9 +1,9 @@
-"""Boards: what a live page shows of each search, kept up to date while somebody looks.
+"""Boards: what a live page shows of each search, kept up to date while a page is open.
 
 A board reads its search about once a second, and asks the model only when a trial has ended or was
-revised. All boards together spend at most a quarter of one core on the model, and reading at most a
-tenth each: they rest in proportion to the processor time that they used. While no page is open,
-nothing is read at all.
+revised. All boards together spend at most a quarter of one core on the model, and each at most a
+tenth on reading: they rest in proportion to the processor time that they used. While no page is
+open, nothing is read at all.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from optpair.threads import return_memory
 from optpair.watch.sources import Source, View, known
 
 INTERVAL = 1.0  # seconds between two looks
-LOOKED_AT = 60.0  # seconds after the last request that somebody is taken to look
-REST, REST_OF_READING = 3.0, 9.0  # seconds at rest for each one that was spent
-AGAIN = 30.0  # seconds after which a model that could not be asked is asked again
+LOOKED_AT = 60.0  # seconds after the last request, for which a page counts as open
+REST, REST_OF_READING = 3.0, 9.0  # seconds of rest for each second of work
+AGAIN = 30.0  # seconds until a model that could not be asked is asked again
 LONGEST = 300  # characters of a problem that are shown
 
 
 class Pace:
-    """The turns at the model: one board at a time, with a rest after each."""
+    """Whose turn it is to ask the model: one board at a time, with a rest after each."""
 
     def __init__(self, rest: float = REST) -> None:
         self._rest, self._next = rest, 0.0
@@ -66,9 +66,9 @@ class Snapshot:
 
     view: View | None = None
     away: str = ""
-    """Why the search cannot be read now."""
+    """Why the search cannot be read now, if it cannot."""
     since: str = ""
-    """Since when that is so."""
+    """Since when it cannot be read."""
     problem: str = ""
     """Why the model has nothing to say."""
     subject: AnySubject | None = None
@@ -79,7 +79,7 @@ class Snapshot:
 
     @property
     def version(self) -> str:
-        """The same for the same page."""
+        """A digest of everything that the page shows."""
         facts = (_facts(self.view), self.away, self.since, self.problem, self.behind, self.report)
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
@@ -90,7 +90,7 @@ class Snapshot:
 
 
 def _facts(view: View | None) -> object:
-    """All of a view but the arrays."""
+    """Everything in a view except the arrays."""
     if view is None:
         return None
     told = (view.counts, view.running, view.failures)
@@ -112,7 +112,7 @@ class Board:
         self._wake = threading.Event()
 
     def want(self) -> None:
-        """Somebody looks."""
+        """Note that a page is open."""
         idle = time.monotonic() - self._wanted > LOOKED_AT
         self._wanted = time.monotonic()
         if idle:
@@ -128,7 +128,7 @@ class Board:
         self._wake.set()
 
     def follow(self, over: threading.Event) -> None:
-        """Look again and again while somebody wants it, until it is over."""
+        """Look again and again while a page is open, until `over` is set."""
         while not over.is_set():
             rest = INTERVAL
             if time.monotonic() - self._wanted <= LOOKED_AT:
@@ -140,7 +140,7 @@ class Board:
             self._wake.clear()
 
     def look(self) -> None:
-        """Read the search, and show what is new of it. The model is not asked."""
+        """Read the search, and show what is new. The model is not asked."""
         before = self.snapshot
         try:
             view = self.source.read()
@@ -159,7 +159,7 @@ class Board:
         self._show(now)
 
     def ask(self) -> None:
-        """Ask the model, where it has not seen everything and it is this board's turn."""
+        """Ask the model, if there is something it has not seen and it is this board's turn."""
         view = self.snapshot.view
         if self.snapshot.away or not self.snapshot.behind or view is None:
             return
@@ -194,7 +194,7 @@ class Board:
 
 
 def _aside(snapshot: Snapshot) -> object:
-    """What the page shows of trials and the model does not learn from."""
+    """What the page shows about trials, but the model does not learn from."""
     view = snapshot.view
     rows = () if view is None or view.subject is None else view.subject.rows
     return view and (view.running, [(row.message, dict(row.notes)) for row in rows])

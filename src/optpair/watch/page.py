@@ -1,4 +1,4 @@
-"""The live page: the report of a search that goes on, with what runs and what failed above it."""
+"""The live page: the report of a running search, with what runs and what failed above it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ POLICY = (
     f"{report.policy(*SCRIPTS)}; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-"""What browsers are to allow: the scripts of this page by their hashes, and its own server."""
+"""What browsers may do: run the scripts of this page, by their hashes, and reach its server."""
 
-ASKED = "The model is being asked …"
+ASKED = "Asking the model …"
 ORDERS = {"pause": "Pause", "resume": "Resume", "stop": "Stop all workers"}
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who looks: with the token they may give orders, and links carry it on."""
+    """A visitor. With the token they may give orders, and links keep the token."""
 
     token: str = ""
 
@@ -42,7 +42,7 @@ class Reader:
 
 
 def one(board: Board, index: int, reader: Reader, alone: bool) -> str:
-    """The page of one search; `alone` where there is no other."""
+    """The page of one search; `alone` if there is no other."""
     snapshot, source = board.snapshot, board.source
     back = () if alone else (el("p", el("a", "← all searches", href=reader.link("/"))),)
     header = el(
@@ -77,7 +77,7 @@ def several(boards: Sequence[Board], reader: Reader, version: str) -> str:
 
 
 def _page(title: str, parts: Sequence[Markup], wait: str, version: str) -> str:
-    gone = "optpair watch cannot be reached: it has ended, or the network is down. Trying again …"
+    gone = "optpair watch does not answer: it has ended, or the network is down. Trying again …"
     body = el(
         "body",
         el("p", gone, id="gone", hidden=True, role="alert"),
@@ -99,14 +99,14 @@ def _place(place: str) -> Markup:
 
 
 def _region(name: str, *parts: object) -> Markup:
-    """What the script replaces as a whole, where its digest has changed."""
+    """A part of the page, which the script replaces as a whole when its digest has changed."""
     inside = join(parts)
     digest = hashlib.sha256(inside.encode()).hexdigest()[:16]
     return el("div", inside, id=f"live-{name}", data_live=digest)
 
 
 def _status(snapshot: Snapshot) -> tuple[str, str]:
-    """What a search does now: a class for its colour, and words."""
+    """What a search is doing: a class for its colour, and words."""
     view = snapshot.view
     if snapshot.away:
         return "away", "cannot be read"
@@ -134,8 +134,8 @@ def _state(snapshot: Snapshot) -> Markup:
         lines.append(
             el(
                 "p",
-                f"Not readable since {snapshot.since}: {snapshot.away}. What stands here is from "
-                "before; it goes on by itself when the search is back.",
+                f"Cannot be read since {snapshot.since}: {snapshot.away}. What you see is from "
+                "before; the page continues by itself when the search is back.",
                 class_="alert",
                 role="alert",
             )
@@ -163,13 +163,13 @@ def _controls(snapshot: Snapshot, action: str, reader: Reader) -> Markup:
     if view is None or view.paused is None:
         return Markup()
     if not reader.token:
-        note = "To pause or stop the workers, open the address that optpair watch has printed."
+        note = "To pause or stop the workers, open the address that optpair watch printed."
         return el("p", note, class_="note")
     wanted = "resume" if view.paused else "pause"
     sure = el(
         "details",
         el("summary", "Stop …"),
-        el("p", "Trials that run now are finished; optpair run goes on from there."),
+        el("p", "Running trials are finished first; optpair run continues from there."),
         _order("stop", action, reader),
     )
     return el("div", _order(wanted, action, reader), sure, class_="controls")
@@ -239,9 +239,8 @@ def _report(snapshot: Snapshot) -> Markup:
     elif snapshot.behind and snapshot.view is not None:
         words = ASKED
         if snapshot.subject is not None:
-            words = f"What follows is of {count(len(snapshot.subject.told), 'value')}; " + (
-                "the trials that have ended since are being added."
-            )
+            seen = count(len(snapshot.subject.told), "value")
+            words = f"The answers below are from {seen}; newer trials are being added."
         notes.append(el("p", words, class_="note"))
     return join([*notes, snapshot.report])
 
@@ -264,7 +263,7 @@ def _card(board: Board, href: str) -> Markup:
 
 
 def _is_asked(snapshot: Snapshot) -> bool:
-    """Whether nothing is known yet of a search that has been read."""
+    """Whether the model has not yet answered about a search that has been read."""
     return snapshot.behind and snapshot.view is not None and snapshot.subject is None
 
 

@@ -1,8 +1,8 @@
 """The server of live pages, for this machine alone unless told otherwise.
 
-Reading needs no token on loopback, and does everywhere else. Orders always need it, and must come
-by POST from a page of this server: other sites can neither read answers nor send orders, also when
-their names are made to lead here.
+On loopback, reading needs no token; everywhere else it does. Orders always need it, and must come
+by POST from a page of this server: other sites can neither read answers nor send orders, even if
+their names are made to resolve to this machine.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from optpair.watch.sources import Source
 
 LOOPBACK, PORT = "127.0.0.1", 8765
 PATIENCE = 25.0  # seconds that a browser waits for news
-SILENCE = 30.0  # seconds that a browser may keep a connection without a word
-CONNECTIONS = 100  # at once: more are closed
+SILENCE = 30.0  # seconds that a browser may keep a connection open in silence
+CONNECTIONS = 100  # at once; any more are closed
 LONGEST = 4096  # bytes of a form
 
 HEADERS = {
@@ -55,12 +55,12 @@ class Hall:
         ]
 
     def open(self) -> None:
-        """Start to follow."""
+        """Start to follow the searches."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """Stop to follow. Who waits for news is let go."""
+        """Stop following. Requests that wait for news are answered."""
         self._over.set()
         for board in self.boards:
             board.wake()
@@ -70,19 +70,19 @@ class Hall:
             thread.join(5.0)  # a storage that is away may keep one for longer
 
     def version(self, index: int | None) -> str:
-        """The version of a search's page; of the page of all for None."""
+        """The version of a search's page, or of the page of all searches for None."""
         if index is not None:
             return self.boards[index].version
         together = " ".join(board.version for board in self.boards)
         return hashlib.sha256(together.encode()).hexdigest()[:16]
 
     def want(self, index: int | None) -> None:
-        """Somebody looks at a page."""
+        """Note that a page is open."""
         for board in self.boards if index is None else [self.boards[index]]:
             board.want()
 
     def wait(self, index: int | None, version: str) -> bool:
-        """Whether a page has another version than this one, now or soon."""
+        """Wait for a page to change from this version; whether it did."""
         with self.changed:
             return self.changed.wait_for(
                 lambda: self._over.is_set() or self.version(index) != version, PATIENCE
@@ -90,7 +90,7 @@ class Hall:
 
 
 class Server(ThreadingHTTPServer):
-    """Live pages over HTTP; `url` is where, with the token."""
+    """Live pages over HTTP; `url` is the address, with the token."""
 
     daemon_threads = True
     block_on_close = False
@@ -117,7 +117,7 @@ class Server(ThreadingHTTPServer):
         self.server_name, self.server_port = self.given, self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each request, up to some."""
+        """Answer in a thread of its own, up to `CONNECTIONS` at once."""
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -131,10 +131,10 @@ class Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no news."""
+        """Say nothing: a browser that goes away is normal."""
 
     def knows_host(self, host: str) -> bool:
-        """Whether a request was meant for this server: a name of anybody's may lead here too."""
+        """Whether a request was meant for this server: anybody's name may resolve to it."""
         name, port = _host_of(host)
         if port != self.server_port:
             return False
@@ -154,7 +154,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = SILENCE
 
     def do_GET(self) -> None:
-        """A page, or news of it."""
+        """Answer with a page, now or when it has changed."""
         if not self.server.knows_host(self.headers.get("Host", "")):
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
             return
@@ -181,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.OK, text)
 
     def do_POST(self) -> None:
-        """An order to the workers of a study."""
+        """Pass an order on to the workers of a study."""
         host = self.headers.get("Host", "")
         if not self.server.knows_host(host):
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
@@ -209,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(HTTPStatus.SEE_OTHER, Location=f"/study/{index}?token={self.server.token}")
 
     def _place(self, path: str) -> tuple[str, int | None]:
-        """What a path means: "page", "wait" or "order", and of which search; "" for nothing."""
+        """What a path means: "page", "wait", "order" or "" for nothing, and which search."""
         boards = len(self.server.hall.boards)
         words = [word for word in path.split("/") if word]
         if words in ([], ["wait"]):
@@ -248,11 +248,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: addresses have the token."""
+        """Log nothing: addresses contain the token."""
 
 
 def _host_of(header: str) -> tuple[str, int]:
-    """The name and the port of a Host header; nothing where it is none."""
+    """The name and the port of a Host header; empty if it makes no sense."""
     try:
         parts = urlsplit(f"http://{header}")
         return (parts.hostname or "").lower(), parts.port or 80

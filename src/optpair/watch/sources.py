@@ -19,7 +19,7 @@ LONGEST = 200  # characters of a line that says why a trial failed
 
 @dataclass(frozen=True)
 class Running:
-    """A trial whose outcome is still to come; `since` and `worker` are empty where unknown."""
+    """A trial whose outcome is still to come; `since` and `worker` are empty if unknown."""
 
     number: int
     state: str
@@ -30,7 +30,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Failure:
-    """A trial that failed: why, in one line, and what somebody noted of it."""
+    """A trial that failed: the reason in one line, and people's notes."""
 
     number: int
     reason: str = ""
@@ -41,7 +41,7 @@ class Failure:
 class View:
     """A search at one moment, without what the model says of it.
 
-    `evaluations` is how many are wanted, None where nobody said. `paused` is None where no worker
+    `evaluations` is how many are wanted, None if that is unknown. `paused` is None if no worker
     takes orders. `problem` says why there can be no model; then `rows` are the trials.
     """
 
@@ -52,7 +52,7 @@ class View:
     evaluations: int | None = None
     paused: bool | None = None
     spent: str = ""
-    """What trials have cost, in words, where that is known."""
+    """What trials have cost, in words, if that is known."""
     problem: str = ""
     rows: tuple[Row, ...] = ()
 
@@ -63,7 +63,7 @@ class View:
 
 
 class Source(Protocol):
-    """A search that can be read again and again while it goes on.
+    """A search that can be read again and again while it runs.
 
     Whatever `read` raises means that the search cannot be read now; the next call tries again.
     """
@@ -104,7 +104,7 @@ class Saved:
         return _subject(Optimizer.load(self._path), self.name)
 
     def give(self, order: str) -> None:
-        """Nobody would take it."""
+        """Refuse: a saved run has no workers."""
         raise ValueError(f"{self.place} is a saved run: no worker reads an order to {order}")
 
 
@@ -132,13 +132,13 @@ def _listed(rows: tuple[Row, ...]) -> View:
 
 
 def _line(reason: str) -> str:
-    """The last line of a reason: of a traceback, the one that says most."""
+    """The last line of a reason: in a traceback, it says most."""
     lines = reason.strip().splitlines()
     return short(lines[-1].strip(), LONGEST) if lines else ""
 
 
 def known(subject: AnySubject | None) -> str:
-    """A digest of what the model learns from: it is asked again where this has changed."""
+    """A digest of what the model learns from: when it changes, the model is asked again."""
     rows = () if subject is None else subject.rows
     ended = [_learnt(row) for row in rows if row.state not in OUT]
     return hashlib.sha256(repr(ended).encode()).hexdigest()

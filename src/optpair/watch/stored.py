@@ -38,7 +38,7 @@ NOTHING_SHARED = "no parameter is in all completed trials yet"
 
 
 class Stored:
-    """A study by its storage and name, or by its study file. Opened again after it was away."""
+    """A study by its storage and name, or by its study file. It is reopened after it was away."""
 
     def __init__(self, url: str, name: str, file: StudyFile | None = None) -> None:
         self.name, self.place = name, without_secrets(url)
@@ -77,13 +77,13 @@ class Stored:
 
     @property
     def _wanted(self) -> int | None:
-        """How many evaluations the file wants; None where it says nothing."""
+        """How many evaluations the file wants; None if it does not say."""
         if self._file is None or self._file.evaluations == ENDLESS:
             return None
         return self._file.evaluations
 
     def _spent(self, trials: Sequence[FrozenTrial]) -> str:
-        """What trials have cost, where that is known."""
+        """What trials have cost, if that is known."""
         if self._file is not None:
             return spent_words(spending(trials, self._file))
         costs = [cost for cost in map(cost_of, trials) if cost is not None]
@@ -96,7 +96,7 @@ class Stored:
         return self._sampler.subject(study, name=self.name)
 
     def give(self, order: str) -> None:
-        """Write the order where the workers look."""
+        """Leave an order in the storage, where the workers find it."""
         if order not in ORDERS:
             raise ValueError(f"an order is one of {', '.join(ORDERS)}, not {order!r}")
         study = self._open()
@@ -105,7 +105,7 @@ class Stored:
         control.give(study, order)
 
     def _open(self) -> Study:
-        """The study; an error where it is away. A file that was replaced is opened anew."""
+        """The study, or an error if it is away. A file that was replaced is opened again."""
         with self._lock:
             path = file_of(self._url)
             if not is_there(self._url):
@@ -130,7 +130,7 @@ def _inode(path: Path) -> int:
 
 
 def _unmodelled(trials: Sequence[FrozenTrial]) -> View:
-    """Trials with several objectives, which Optuna calls by numbers, without a model."""
+    """A view without a model. The objectives have numbers, as in Optuna."""
     rows = tuple(
         Row(
             *(t.number, t.state.name.lower(), dict(t.params)),

@@ -1,4 +1,4 @@
-"""Targets of `optpair watch` and `optpair report`: the searches that words mean."""
+"""Targets of `optpair watch` and `optpair report`: the searches that arguments name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SQLITE = b"SQLite format 3\0"
 
 
 def sources(words: Sequence[str], names: Sequence[str] = ()) -> list[Source]:
-    """The searches that some words mean.
+    """The searches that some arguments name.
 
     Args:
         words: study files, storages (URLs, or files of SQLite), and files of saved runs.
@@ -21,7 +21,7 @@ def sources(words: Sequence[str], names: Sequence[str] = ()) -> list[Source]:
         One source per search, in the order of the words.
 
     Raises:
-        ValueError: if a word means nothing, or a name is of no storage.
+        ValueError: if a word names no search, or a storage has no study of that name.
     """
     found: list[Source] = []
     for word in words:
@@ -32,7 +32,7 @@ def sources(words: Sequence[str], names: Sequence[str] = ()) -> list[Source]:
 
 
 def is_study_file(word: str) -> bool:
-    """Whether a word means a study file."""
+    """Whether a word names a study file."""
     return "://" not in word and Path(word).suffix == ".toml"
 
 
