@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def write(folder: Path, body: str = "return p['x']", evaluations: int = 3) -> Pa
     module = f"orders_{abs(hash((str(folder), body)))}"
     (folder / f"{module}.py").write_text(f"import time\ndef f(p):\n {body}\n")
     path = folder / "study.toml"
-    settings = "\n".join(f"{name} = {value}" for name, value in TINY.items())
+    settings = "\n".join(f"{name} = {json.dumps(value)}" for name, value in TINY.items())
     text = FILE.format(evaluations=evaluations, module=module, settings=settings)
     path.write_text(text, encoding="utf-8")
     return path

@@ -35,7 +35,7 @@ print(json.dumps({"value": (x - 0.3) ** 2 + 1 / epochs, "cost": max(epochs - bef
 
 
 def write(folder: Path, budget: str = "[budget]\ncost = 200\n", space: str = LOOKS) -> Path:
-    tiny = "\n".join(f"{name} = {value}" for name, value in TINY.items())
+    tiny = "\n".join(f"{name} = {json.dumps(value)}" for name, value in TINY.items())
     command = json.dumps([sys.executable, "code.py", "{x}", "{epochs}"])
     path = folder / "study.toml"
     text = f"[objective]\ncommand = {command}\n{budget}{space}[settings]\ninitial = 4\n{tiny}\n"

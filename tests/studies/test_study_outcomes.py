@@ -43,7 +43,7 @@ SQUARE = "[space]\nx = { float = [0, 1] }\ny = { float = [0, 1] }\n"
 
 
 def write(folder: Path, outcomes: str = OUTCOMES, **changes: str) -> Path:
-    tiny = "\n".join(f"{name} = {value}" for name, value in TINY.items())
+    tiny = "\n".join(f"{name} = {json.dumps(value)}" for name, value in TINY.items())
     command = json.dumps([sys.executable, "code.py"])
     text = f"[study]\nevaluations = 8\n[objective]\ncommand = {command}\n{outcomes}\n{SQUARE}"
     text += f"[settings]\ninitial = 5\n{tiny}\n"

@@ -40,7 +40,7 @@ SHELF = '[space]\nrows = "candidates.csv"\ncolumns = ["pKa", "ring", "mass"]\nlo
 
 
 def write(folder: Path, space: str, *arguments: str, evaluations: int = 8, study: str = "") -> Path:
-    tiny = "\n".join(f"{name} = {value}" for name, value in TINY.items())
+    tiny = "\n".join(f"{name} = {json.dumps(value)}" for name, value in TINY.items())
     command = json.dumps([sys.executable, "code.py", *arguments])
     head = f"[study]\nevaluations = {evaluations}\n{study}\n[objective]\ncommand = {command}\n"
     path = folder / "study.toml"

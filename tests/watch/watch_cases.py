@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 import urllib.error
@@ -37,7 +38,7 @@ c = {{ categories = ["a", "b"] }}
 
 def study_file(folder: Path, storage: str = "") -> Path:
     path = folder / "study.toml"
-    settings = "\n".join(f"{name} = {value}" for name, value in TINY.items())
+    settings = "\n".join(f"{name} = {json.dumps(value)}" for name, value in TINY.items())
     line = f'storage = "{storage}"' if storage else ""
     path.write_text(FILE.format(settings=settings, storage=line), encoding="utf-8")
     return path
