@@ -30,11 +30,11 @@ def test_searches_are_kept_and_counted(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(coverage, "KINDS", {"integers": KINDS["integers"]})
     monkeypatch.setattr(coverage.search, "__defaults__", ((3, 5),))
     out = tmp_path / "rows.jsonl"
-    rows = coverage.measure(1, out)
+    rows = coverage.measure([0], out)
     assert [row.evaluations for row in rows] == [3, 5]
     assert coverage.read(out) == rows
     monkeypatch.setattr(coverage, "search", None)  # nothing is done again
-    assert coverage.measure(1, out) == rows
+    assert coverage.measure([0], out) == rows
     kept = [Held("integers", s, 5, 0.0, 1.0, truth) for s, truth in enumerate((0.5, 2.0))]
     assert "0.50 ± 0.15" in coverage.table(kept)
 

@@ -454,8 +454,9 @@ def luck(
 @app.command()
 def coverage(
     searches: Annotated[
-        int, typer.Option(min=1, help="Searches of each kind, with seeds from 0 on.")
+        int, typer.Option(min=1, help="Searches of each kind, with consecutive seeds.")
     ] = 40,
+    first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 100,
     out: Annotated[
         Path, typer.Option(help="JSON lines; searches that are in it are not done again.")
     ] = Path("bench/results/coverage.jsonl"),
@@ -467,7 +468,7 @@ def coverage(
     from optpair_bench.analysis.coverage import measure, table
 
     try:
-        typer.echo(table(measure(searches, out)))
+        typer.echo(table(measure(range(first, first + searches), out)))
     except OSError as error:
         fail(str(error))
 

@@ -2,10 +2,12 @@
 
 The sets of an answer say how far the truth may be from the mean, if the model is right. How wrong
 it is can be seen where it foretells each of the n values from the others: by z_i standard
-deviations. And few values hardly say how large a spread is. In D columns an interval is therefore
-wider around its mean, by the factor
+deviations. That is an estimate from n squares, whose standard error is √(2/n) of it: the model may
+be so much worse than it looks. And few values hardly say how large a spread is, where a slope and a
+length scale of each of D columns are learnt from them as well. An interval is therefore wider
+around its mean, by the factor
 
-    (L2)  c = max(1, √mean of z_i²) · t_ν(0.975) / Φ⁻¹(0.975),    ν = max(n − D − 1, 3)
+    (L2)  c = max(1, √((1 + √(2/n)) mean of z_i²)) · t_ν(.975)/Φ⁻¹(.975),   ν = max(n − 2D − 1, 3)
 
 with the quantile of Student's t. It is near 1 where values are many and foretold as they should be.
 """
@@ -126,9 +128,10 @@ def stretch(posterior: Posterior) -> float:
         return 1.0
     means, variance = posterior.left_out()
     squares = ((posterior.values - means) ** 2 / variance)[:, counted]
-    degrees, level = max(n - posterior.dimensions - 1, FEWEST_DEGREES), (1 + CONFIDENCE) / 2
+    degrees, level = max(n - 2 * posterior.dimensions - 1, FEWEST_DEGREES), (1 + CONFIDENCE) / 2
     heavy = stdtrit(degrees, level) / ndtri(level)
-    return float(max(1.0, np.sqrt(np.mean(squares))) * heavy)  # (L2)
+    worse = (1 + np.sqrt(2 / n)) * np.mean(squares)
+    return float(max(1.0, np.sqrt(worse)) * heavy)  # (L2)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -153,16 +153,17 @@ def search(name: str, seed: int, checkpoints: tuple[int, ...] = CHECKPOINTS) -> 
     return found
 
 
-def measure(searches: int, out: Path) -> list[Held]:
-    """Searches of every kind with seeds from 0 on; those that the file has are not done again."""
+def measure(seeds: Iterable[int], out: Path) -> list[Held]:
+    """Searches of every kind with some seeds; those that the file has are not done again."""
     rows = read(out) if out.exists() else []
     done = {(row.kind, row.seed) for row in rows}
-    for seed in range(searches):
+    wanted = tuple(seeds)
+    for seed in wanted:
         for name in KINDS:
             if (name, seed) not in done:
                 rows += search(name, seed)
                 files.write(out, "".join(json.dumps(asdict(row)) + "\n" for row in rows))
-    return [row for row in rows if row.seed < searches]
+    return [row for row in rows if row.seed in wanted]
 
 
 def read(path: Path) -> list[Held]:
