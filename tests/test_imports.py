@@ -101,6 +101,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "step",
         "going_on",
         "fronts",
+        "gaps",
+        "forecast",
         "answers",
         "session",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpair import Constraint, Objective, Optimizer, Settings, Space, minimize
+from optpair import Constraint, Objective, Optimizer, Settings, Space, Stop, minimize
 from optpair.cube.candidates import ANCHORS, Screening
 from optpair.engine.session import region_of
 from optpair.gp import Hyperparameters, condition
@@ -226,6 +226,16 @@ def test_a_search_ends_once_every_row_has_been_tried(tmp_path: Path) -> None:
     assert (again.nfev, again.message) == (result.nfev, result.message)
 
 
+def test_a_forecast_looks_ahead_to_the_last_row() -> None:
+    opt = Optimizer(Space.of_rows(rows(12), repeat=False), seed=1)
+    for _ in range(7):
+        trial = opt.ask()
+        opt.tell(trial, lost(trial.params))
+    ahead = opt._session.answers(opt._history.data()).forecast()
+    assert ahead is not None
+    assert len(ahead.gaps) == 6  # now, and after each of the five that are left
+
+
 def test_what_is_out_is_not_left() -> None:
     opt = Optimizer(Space.of_rows([{"a": 0.0}, {"a": 1.0}], repeat=False), seed=0)
     opt.ask()
@@ -245,7 +255,10 @@ def test_a_shelf_that_is_used_up_has_answers(tmp_path: Path) -> None:
         one.tell({"a": float(i)}, float(i))
         two.tell({"a": float(i)}, {"a": i, "b": i * i})
     assert one.belief().next_gain == two.belief().next_gain == 0
-    assert one.report(tmp_path / "page.html")["next_gain"] == 0
+    assert one.until(Stop(gap=0.0, chance=1.0)) in (None, 0)
+    page = one.report(tmp_path / "page.html")
+    assert page["next_gain"] == 0
+    assert page["verdict"].startswith("Every row has been tried. Each row is tried once.")
 
 
 def test_exploiting_takes_the_best_row_that_nobody_has_tried() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from optpair.engine.answers import Answer, Answers, Pairs, within
+from optpair.engine.answers import Answer, Answers, Pairs
+from optpair.engine.gaps import within
 from optpair.engine.worth import SURE
 from optpair.problem.beliefs import agreement
 from optpair.problem.outcomes import Constraint

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Float, Int, Optimizer, Space
-from optpair.engine.answers import Answers, still_to_win
+from optpair.engine.answers import Answers
 from optpair.engine.effects import variance_shares
+from optpair.engine.gaps import still_to_win
 from optpair.gp.inference.chains import POOLED
 from shell_cases import SPACE, cheap, filled, jes, objective, point
 

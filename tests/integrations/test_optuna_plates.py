@@ -95,6 +95,21 @@ def test_the_callback_asks_a_model_of_its_own_where_there_is_none() -> None:
     assert len(nothing.trials) == 4  # no parameter, no model
 
 
+def test_how_many_more_trials_a_study_takes() -> None:
+    study, stop, sampler = optuna.create_study(sampler=tiny()), Stop(0.02), tiny()
+    assert sampler.until(study, stop) is None
+    study.optimize(bowl, n_trials=4)
+    belief, more = study.sampler.belief(study), sampler.until(study, stop)  # type: ignore[attr-defined]
+    assert more
+    assert belief.chance(stop.gap) < stop.chance
+    assert sampler.until(study, Stop(1e9)) == 0
+    nothing = optuna.create_study(sampler=tiny())
+    nothing.optimize(lambda trial: 1.0, n_trials=1)
+    assert JESSampler(seed=0).until(nothing, stop) is None
+    with pytest.raises(TypeError, match="stop must be a Stop"):
+        sampler.until(study, 0.1)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("wrong", [0.1, None, "Stop"])
 def test_wrong_callbacks_are_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="stop must be a Stop"):

@@ -69,6 +69,22 @@ def test_a_study_stops_says_so_and_goes_on_when_told_to(tmp_path: Path) -> None:
     assert shown("status", path)["over"] is None
 
 
+def test_a_study_says_how_many_more_trials_it_takes(tmp_path: Path) -> None:
+    path = write(tmp_path, "[stop]\ngap = 0.02\n")
+    path.write_text(path.read_text().replace("evaluations = 20", "evaluations = 4"))
+    found = shown("run", path)
+    more = found["recommendation"]["until"]
+    assert found["over"] is None
+    assert more > 0
+    more = shown("recommend", path)["until"]  # by a model that starts anew
+    assert more > 0
+    text = CliRunner().invoke(app, ["recommend", str(path)]).stdout
+    line = f"to go          about {more} more trials until at most 0.02 is left to be won, with a"
+    assert text.splitlines()[-1] == f"{line} chance of 0.9"
+    write(tmp_path)
+    assert "until" not in shown("recommend", path)
+
+
 def test_another_worker_finds_a_study_over(tmp_path: Path) -> None:
     file = load(write(tmp_path, "[stop]\ngap = 0.5\n"))
     assert file.stop == Stop(0.5, 0.9)

@@ -474,6 +474,27 @@ def coverage(
 
 
 @app.command()
+def forecasts(
+    searches: Annotated[
+        int, typer.Option(min=1, help="Searches of each kind, with seeds from 0 on.")
+    ] = 3,
+    out: Annotated[
+        Path, typer.Option(help="JSON lines; searches that are in it are not done again.")
+    ] = Path("bench/results/forecasts.jsonl"),
+) -> None:
+    """Measure how right `until` is.
+
+    That is about how many more trials a search takes, on twelve kinds of objective.
+    """
+    from optpair_bench.analysis.forecasts import measure, table
+
+    try:
+        typer.echo(table(measure(searches, out)))
+    except OSError as error:
+        fail(str(error))
+
+
+@app.command()
 def fidelity(
     searches: Annotated[
         int, typer.Option(min=1, help="Searches of each task, with seeds from 0 on.")

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpair.acquisition.registry import REGISTRY
+from optpair.acquisition.registry import REGISTRY, Entry
 from optpair.engine import fitting, optimum, query, sampling
 from optpair.engine.earlier import Borrowed, Lending, lending
 from optpair.engine.effects import Effects, variance_shares
-from optpair.engine.engine import PATHS, SEARCH, Engine
-from optpair.engine.fronts import LARGEST, POINTS, Front, Fronts, Sets
-from optpair.engine.model import CONFIDENCE, Memory, Model, mean_at, restored
+from optpair.engine.engine import AHEAD, PATHS, SEARCH, Engine
+from optpair.engine.forecast import Forecast, forecast
+from optpair.engine.fronts import POINTS, Front, Fronts, Sets
+from optpair.engine.gaps import left_to_win, still_to_win, within
+from optpair.engine.model import Memory, Model, mean_at, restored
 from optpair.engine.plate import Info, Sampled
 from optpair.engine.worth import SURE, Feasibility, rank, unwanted
 from optpair.optima.base import Optima
@@ -327,6 +329,35 @@ class Answers:
         return within(gaps, stop.gap) >= stop.chance
 
     @engine_work
+    def forecast(self) -> Forecast | None:
+        """What will be left to win after more trials.
+
+        None where nobody can say: before the design is over, while a value is in doubt, under
+        constraints, with several fidelities, and where points are not chosen by a model or none is
+        left.
+        """
+        engine, data, wanted = self.engine, self.data, self.model.wanted
+        early = data.told <= engine.initial or data.doubted.any()
+        modelled = isinstance(engine.acquisition, Entry) and not engine.targets
+        if early or wanted.goal != "best" or not modelled or engine.spent(data):
+            return None
+        stream, x = self.stream.child(AHEAD), self.recommend().x
+        return forecast(engine, stream, self.model, self._sampled(), data, x)
+
+    def until(self, stop: Stop) -> int | None:
+        """About how many more trials it takes until a search is over; None if nobody can say."""
+        if self.over(stop):
+            return 0
+        ahead = self.forecast()
+        found = None if ahead is None else ahead.until(stop)
+        return None if found is None else max(found, 1)
+
+    def halved(self) -> int | None:
+        """About how many more trials it takes until half of the gap is left; None as of `until`."""
+        ahead = self.forecast()
+        return None if ahead is None else ahead.halved()
+
+    @engine_work
     def predict(self, X: Float[np.ndarray, "q D"]) -> Estimate:
         """The values of the only objective at some points."""
         return self.model.objective.estimate(X)
@@ -445,31 +476,3 @@ class Answers:
 def _feasible(optima: Optima) -> Bool[np.ndarray, " L"]:
     """Which paths have a feasible point, where all count alike."""
     return optima.mask[:, :, 0].reshape(-1)[optima.evenly()]
-
-
-def within(gaps: Float[np.ndarray, " L"], gap: float) -> float:
-    """The share of paths that have at most so much left to win; 0 without paths."""
-    return float(np.mean(gaps <= gap)) if len(gaps) else 0.0
-
-
-def left_to_win(
-    f: Float[np.ndarray, " L"], here: Float[np.ndarray, " L"]
-) -> Float[np.ndarray, " L"]:
-    """The gap of each path."""
-    return np.asarray(2 * np.clip(f / 2 - here / 2, 0.0, LARGEST / 2))  # which cannot overflow
-
-
-def still_to_win(
-    f: Float[np.ndarray, " L"], here: Float[np.ndarray, " L"]
-) -> tuple[float, tuple[float, float]]:
-    """The gap, f* less the value of the same path at the recommendation: mean, and 95 % interval.
-
-    No path is above its own maximum: what is below zero was lost on the climb. Where a few paths
-    make up most of the mean, the interval reaches up to that. Without paths nothing can be won.
-    """
-    if len(f) == 0:
-        return 0.0, (0.0, 0.0)
-    halves = left_to_win(f, here) / 2
-    low, high = np.quantile(halves, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    mean = float(np.mean(halves))
-    return 2 * mean, (2 * float(low), 2 * max(float(high), mean))

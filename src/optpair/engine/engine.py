@@ -29,7 +29,7 @@ from optpair.trials.data import Data
 
 AFTER_OTHERS = 3  # trials of a design after earlier studies
 EXPLOIT, UNMET = 0.1, 0.5  # γ, once a trial has met all constraints and before
-COIN, HYPER, PATHS, SEARCH, WIDER = range(5)  # one stream of randomness for each purpose
+COIN, HYPER, PATHS, SEARCH, WIDER, AHEAD = range(6)  # one stream of randomness for each purpose
 
 
 @dataclass(frozen=True)

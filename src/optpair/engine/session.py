@@ -214,6 +214,13 @@ class Session:
         self._look = look
         return look.over
 
+    def until(self, data: Data, stop: Stop, *, fixed: Columns = NOTHING) -> int | None:
+        """About how many more trials it takes until a search is over; None if nobody can say."""
+        check_one_objective(self.problem)
+        if data.told <= self.engine.initial:
+            return None
+        return self.answers(data, fixed=fixed).until(stop)
+
     def forget(self) -> None:
         """Start the chains anew: a value that they followed was wrong."""
         self.memory = {}

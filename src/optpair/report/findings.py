@@ -90,6 +90,10 @@ class Findings:
     sets: tuple[int, int] = (1, 1)  # of hyperparameters: how many differ, and how many there are
     borrowed: Mapping[str, Mapping[str, Lending]] = field(default_factory=dict)
     """What each earlier study lends to each outcome."""
+    exhausted: bool = False
+    """Whether every row of a shelf has been tried, and none may be tried again."""
+    halved: int | None = None
+    """About how many more trials it takes until half of the gap is left; None if nobody can say."""
 
 
 def gather(subject: Subject) -> Findings | None:
@@ -135,6 +139,8 @@ def gather(subject: Subject) -> Findings | None:
         pairs=named_pairs(model, effects),
         sets=answers.distinct_sets,
         borrowed=answers.borrowed(),
+        exhausted=answers.engine.spent(now),
+        halved=answers.halved(),
         recommended=recommended,
         observed=told[best],
         expected=Answer(dict(told[best].params), mean, low, high),

@@ -120,6 +120,10 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     """
     assert subject.model is not None
     values, initial = [row.value for row in subject.told], subject.model.initial
+    if found.exhausted:
+        ahead = f"{number(_won(subject, found), digits=2)} {_better(subject)}"
+        told = f"Each row is tried once. The recommendation is {ahead} than the first trials."
+        return Verdict("done", "Every row has been tried.", told)
     if len(values) <= initial:
         return Verdict(
             "early",
@@ -170,16 +174,23 @@ def _width(found: Findings) -> float:
     return found.recommended.high / 2 - found.recommended.low / 2
 
 
+def _better(subject: Subject) -> str:
+    return "lower" if subject.objective.direction == "minimize" else "higher"
+
+
 def _still_to_win(subject: Subject, found: Findings, won: float) -> str:
     gap, most, gain, noise = (
         number(v, digits=2)
         for v in (found.gap, found.gap_interval[1], found.next_gain, found.noise.std)
     )
-    better = "lower" if subject.objective.direction == "minimize" else "higher"
+    better = _better(subject)
     said = f"The optimum is about {gap} {better} than the recommendation, at most {most} (95 %)"
     if found.gap_interval[1] == 0:
         said = "The optimum is not better than the recommendation, as far as the model can see"
     said += f"; the recommendation is {number(won, digits=2)} {better} than the first trials. "
+    if found.halved and found.gap_interval[1] > 0:
+        more, half = count(found.halved, "more trial"), number(found.gap / 2, digits=2)
+        said += f"About {more} should bring what is left down to {half}. "
     said += f"The best next trial would teach {gain} nats about the optimum."
     if 0 < found.gap_interval[1] < found.noise.std:
         said += f" What is left is less than the noise of a single trial (±{noise})."

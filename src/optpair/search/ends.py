@@ -69,13 +69,21 @@ class End:
         self.stop = None if stop is None else check_stop(stop)
         self.seconds = math.inf if seconds is None else _above_zero("seconds", seconds)
         self.budget = budget
-        self._begin = time.monotonic()
+        self._begin, self._won = time.monotonic(), False
 
     def won(self, optimizer: Optimizer) -> str:
         """That hardly anything is left to be won, or nothing."""
         if self.stop is None or not optimizer.done(self.stop, context=self.context):
             return ""
+        self._won = True
         return f"the search was over: {self.stop}"
+
+    def to_go(self, optimizer: Optimizer) -> str:
+        """How far off the end by `stop` is, where the search ended before and somebody can say."""
+        if self.stop is None or self._won:
+            return ""
+        more = optimizer.until(self.stop, context=self.context)
+        return f"; it takes about {more} more until {self.stop}" if more else ""
 
     def reason(self, optimizer: Optimizer) -> str:
         """Why the search is to end now, if it is."""

@@ -193,7 +193,7 @@ def _run(
                 advance(optimizer)
                 ended = _call(callbacks, optimizer, trial)
                 why = "a callback ended the search" if ended else end.reason(optimizer)
-        return _result(optimizer, why, last, end.context)
+        return _result(optimizer, why, last, end)
     except BaseException as error:
         with suppress(AttributeError):  # an exception may refuse it
             error.optimizer = optimizer  # type: ignore[attr-defined]
@@ -256,18 +256,16 @@ def _call(callbacks: list[Callback], optimizer: Optimizer, trial: Trial) -> bool
     return False
 
 
-def _result(
-    optimizer: Optimizer, why: str, last: Exception | None, context: Mapping[str, Any] | None
-) -> Result:
+def _result(optimizer: Optimizer, why: str, last: Exception | None, end: End) -> Result:
     done = evaluated(optimizer)
     if all(trial.state != "told" for trial in optimizer.trials):
         raise RuntimeError(
             f"all {done} evaluations failed, so there is nothing to recommend; the trials are in "
             "this exception's `optimizer`"
         ) from last
-    best = optimizer.recommend(context=context)
+    best = optimizer.recommend(context=end.context)
     made = "1 evaluation was" if done == 1 else f"{done} evaluations were"
-    message = f"{made} made" + (f", then {why}" if why else "")
+    message = f"{made} made" + (f", then {why}" if why else "") + end.to_go(optimizer)
     if isinstance(best, Front):
         point = best.best_for(dict.fromkeys(optimizer.problem.objectives, 1.0))
         return Result(point.params, point.means, best, done, True, message, optimizer)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from optpair.problem.problem import VALUE
+from optpair.problem.stop import Stop
 from optpair.studies.config import StudyFile
 from optpair.trials.trial import Trial
 
@@ -24,6 +25,13 @@ def as_json(found: Recommendation | Front, file: StudyFile) -> dict[str, Any]:
         "left_out": dict(found.left_out),
         "text": str(found),
     }
+
+
+def to_go(trials: int | None, stop: Stop) -> str:
+    """A line for people, where the study is not over and somebody can say when it will be."""
+    if not trials:
+        return ""
+    return f"\nto go          about {trials} more trial{'s' * (trials > 1)} until {stop}"
 
 
 def _point(found: Recommendation, file: StudyFile) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from optpair.integrations.optuna.attributes import BY_HAND, OUTPUT
 from optpair.integrations.optuna.attributes import revise as write_revision
 from optpair.problem.problem import VALUE
 from optpair.studies import control, lifecycle, processes
-from optpair.studies.answers import as_json, chosen
+from optpair.studies.answers import as_json, chosen, to_go
 from optpair.studies.checkpoints import continuable
 from optpair.studies.config import ENDLESS, StudyError, StudyFile
 from optpair.studies.control import Order
@@ -338,7 +338,10 @@ def recommend(
             raise NothingYetError(f"no trial of study {file.name!r} has a value{missing} yet")
     sampler = _answering(file, study)
     found = retry(lambda: sampler.recommend(study), *_storages_own())
-    answer = as_json(found, file)
+    answer, stop = as_json(found, file), file.stop
+    if stop is not None:
+        answer["until"] = retry(lambda: sampler.until(study, stop), *_storages_own())
+        answer["text"] += to_go(answer["until"], stop)
     if prefer or near:
         try:
             answer |= chosen(found.best_for(prefer) if prefer else found.nearest(near))

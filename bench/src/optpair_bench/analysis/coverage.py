@@ -129,27 +129,54 @@ class Held:
         return self.low - slack <= self.truth <= self.high + slack
 
 
+@dataclass(frozen=True)
+class Shifted:
+    """An objective of a kind, shifted by its seed, whose noise comes from a stream of its own."""
+
+    kind: Kind
+    centre: np.ndarray
+    rng: np.random.Generator
+
+    @property
+    def _top(self) -> int:
+        return 1 if self.kind.levels is None else self.kind.levels - 1
+
+    @property
+    def space(self) -> Space:
+        """The unit cube, or levels in it."""
+        parameter = Float(0, 1) if self.kind.levels is None else Int(0, self._top)
+        return Space({f"x{i}": parameter for i in range(self.kind.dimensions)})
+
+    def _place(self, params: Mapping[str, float]) -> np.ndarray:
+        return np.array(list(params.values()), dtype=float) / self._top
+
+    def value(self, params: Mapping[str, float]) -> float:
+        """Without noise."""
+        x = self._place(params)
+        return self.kind.function(x if self.kind.corner else x - self.centre)
+
+    def measured(self, params: Mapping[str, float]) -> float:
+        """With noise."""
+        return self.value(params) + self.kind.noise(self.rng, self._place(params))
+
+
+def made(name: str, seed: int) -> Shifted:
+    """The objective of a kind with this seed."""
+    kind, rng = KINDS[name], np.random.default_rng([seed, *map(ord, name)])
+    return Shifted(kind, rng.uniform(0.25, 0.75, kind.dimensions), rng)
+
+
 def search(name: str, seed: int, checkpoints: tuple[int, ...] = CHECKPOINTS) -> list[Held]:
     """Minimise an objective of a kind once, and ask for an answer at each checkpoint."""
-    kind, rng = KINDS[name], np.random.default_rng([seed, *map(ord, name)])
-    centre = rng.uniform(0.25, 0.75, kind.dimensions)
-    top = 1 if kind.levels is None else kind.levels - 1
-    parameter = Float(0, 1) if kind.levels is None else Int(0, top)
-    space = Space({f"x{i}": parameter for i in range(kind.dimensions)})
-    optimizer, found = Optimizer(space, seed=seed), []
-
-    def value(params: Mapping[str, float]) -> float:
-        x = np.array(list(params.values()), dtype=float) / top
-        return kind.function(x if kind.corner else x - centre)
-
+    objective = made(name, seed)
+    optimizer, found = Optimizer(objective.space, seed=seed), []
     for done in range(1, max(checkpoints) + 1):
         trial = optimizer.ask()
-        x = np.array(list(trial.params.values()), dtype=float) / top
-        optimizer.tell(trial, value(trial.params) + kind.noise(rng, x))
+        optimizer.tell(trial, objective.measured(trial.params))
         if done in checkpoints:
             best = optimizer.recommend()
             low, high = best.interval
-            found.append(Held(name, seed, done, low, high, value(best.params)))
+            found.append(Held(name, seed, done, low, high, objective.value(best.params)))
     return found
 
 

@@ -332,14 +332,22 @@ class JESSampler(BaseSampler):
 
     def done(self, study: Study, stop: Stop) -> bool:
         """Whether a study is over: hardly anything is left to be won; see `Optimizer.done`."""
-        check_stop(stop)
         with self._reader.lock:
-            self._reader.check(study)
-            modelled = self._reader.modelled(study)
-            if not modelled:
-                return False
-            model = self._reader.read(study, modelled)
-            return model.session.done(model.data(study), stop)
+            model = self._judging(study, stop)
+            return model is not None and model.session.done(model.data(study), stop)
+
+    def until(self, study: Study, stop: Stop) -> int | None:
+        """About how many more trials it takes until a study is over; see `Optimizer.until`."""
+        with self._reader.lock:
+            model = self._judging(study, stop)
+            return None if model is None else model.session.until(model.data(study), stop)
+
+    def _judging(self, study: Study, stop: Stop) -> StudyModel | None:
+        """The model that says whether a study is over; None where nothing is modelled."""
+        check_stop(stop)
+        self._reader.check(study)
+        modelled = self._reader.modelled(study)
+        return self._reader.read(study, modelled) if modelled else None
 
     def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
