@@ -27,21 +27,24 @@ DIGITS = 9  # of the cube, and of the spread of values, to which the same is the
 
 def exact(measured: Measured) -> bool:
     """Whether values of unknown noise were the same whenever a point was repeated."""
-    if len(measured.y) < 2 or np.isfinite(measured.noise_var).any():
+    if np.isfinite(measured.noise_var).any():
         return False
-    place = np.unique(_rounded(measured.X), axis=0, return_inverse=True)[1].reshape(-1)
-    order = np.lexsort((measured.y, place))
-    step, same = np.diff(measured.y[order]), np.diff(place[order]) == 0
-    tiny = 10.0**-DIGITS * np.ptp(measured.y)
-    if not same.any() or np.any(np.abs(step[same]) > tiny):
-        return False
-    each = np.sort(measured.y[np.unique(place, return_index=True)[1]])
-    coarse = np.any(np.diff(each) <= tiny)
-    return int(np.sum(same)) >= (COARSE if coarse else 1)
+    tiny = 10.0**-DIGITS * float(np.ptp(measured.y)) if len(measured.y) else 0.0
+    values: dict[bytes, float] = {}
+    repeats = 0
+    for x, y in zip(np.round(measured.X, DIGITS), measured.y.tolist(), strict=True):
+        first = values.setdefault(x.tobytes(), y)
+        if abs(y - first) > tiny:
+            return False
+        repeats += 1
+    repeats -= len(values)
+    coarse = bool(np.any(np.diff(np.sort(list(values.values()))) <= tiny))
+    return repeats >= (COARSE if coarse else 1)
 
 
-def _rounded(X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
-    return np.round(X, DIGITS)
+def _repeated(X: Float[np.ndarray, "n D"]) -> bool:
+    """Whether two of some points are the same."""
+    return len({x.tobytes() for x in np.round(X, DIGITS)}) < len(X)
 
 
 def settle(data: Data) -> Data:
@@ -59,8 +62,7 @@ def unrepeated(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
         return None
     if not np.isnan(data.noise_var).all(0).any():  # the noise of every outcome was told
         return None
-    seen = np.concatenate([data.X[region.legal(data.X)], data.pending])
-    if len(seen) == 0 or len(np.unique(_rounded(seen), axis=0)) < len(seen):
+    if _repeated(np.concatenate([data.X, data.pending])):
         return None
     points = data.points
     worth = np.where(region.legal(points), data.means(engine.objectives[0]), -np.inf)

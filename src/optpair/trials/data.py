@@ -79,29 +79,34 @@ class Data:
         told = [trial for trial in every if trial.state == "told"]
         kept = [_kept(problem, trial) for trial in told]
         seen = [(i, look) for i, own in enumerate(kept) for look, _ in own]
-        counts = [max(len(m.values) for m in look.outcomes.values()) for _, look in seen]
+        counts = [max([len(m.values) for m in look.outcomes.values()]) for _, look in seen]
         first = np.cumsum([0, *counts])
         shape = (int(first[-1]), len(problem.outcomes))
         Y, noise_var = np.full(shape, np.nan), np.full(shape, np.nan)
         for column, (name, outcome) in enumerate(problem.outcomes.items()):
-            usual = outcome.noise_var
-            for row, (_, look) in zip(first.tolist(), seen, strict=False):
+            values: list[float] = []
+            variances: list[float] = []
+            usual = math.nan if outcome.noise_var is None else outcome.noise_var
+            for count, (_, look) in zip(counts, seen, strict=True):
                 found = look.outcomes.get(name)
-                if found is not None:
-                    rows = slice(row, row + len(found.values))
-                    Y[rows, column] = found.values
-                    own = usual if found.noise_var is None else found.noise_var
-                    noise_var[rows, column] = np.nan if own is None else own
+                own = () if found is None else found.values
+                known = None if found is None else found.noise_var
+                values += own
+                values += [math.nan] * (count - len(own))
+                variances += [usual if known is None else known] * len(own)
+                variances += [math.nan] * (count - len(own))
+            Y[:, column], noise_var[:, column] = values, variances
             Y[:, column] *= outcome.sign
         of = np.repeat(np.array([i for i, _ in seen], dtype=int), counts)
-        known = np.zeros(shape, dtype=bool)
+        judged = np.zeros(shape, dtype=bool)
         X = stack("told")[of]
         for row, count, (_, look) in zip(first.tolist(), counts, seen, strict=False):
-            for column, u in problem.space.columns_of(look.at).items():
-                X[row : row + count, column] = u
+            if look.at:
+                for column, u in problem.space.columns_of(look.at).items():
+                    X[row : row + count, column] = u
         paid = [total for own in kept for _, total in own]
         cost = np.repeat(np.array(paid, dtype=float), counts)
-        return cls(X, Y, noise_var, stack("pending"), stack("failed"), known, of, cost)
+        return cls(X, Y, noise_var, stack("pending"), stack("failed"), judged, of, cost)
 
     def __repr__(self) -> str:
         return (
@@ -206,6 +211,8 @@ def _kept(problem: Problem, trial: Trial) -> list[tuple[Look, float]]:
     All or, of many, the last of those between two powers of a third of the target's cost: looks
     that are close say little more than one, and every row costs time.
     """
+    if not trial.looks:
+        return [(trial.seen[0], math.nan if trial.cost is None else trial.cost)]
     every = list(zip(trial.seen, trial.paid, strict=True))
     if len(every) <= MOST_LOOKS:
         return every
