@@ -38,7 +38,8 @@ KEEP = 'done.write_text(json.dumps({"epochs": epochs, "x": x}))'
 
 
 def write(folder: Path, keep: str = KEEP, text: str = "", evaluations: int = 24) -> Path:
-    tiny = "\n".join(f"{name} = {value}" for name, value in {**TINY, "exploit": 0.0}.items())
+    quick = {**TINY, "exploit": 0.0}
+    tiny = "\n".join(f"{name} = {json.dumps(value)}" for name, value in quick.items())
     command = json.dumps([sys.executable, "code.py", "{x}", "{epochs}"])
     (folder / "code.py").write_text(CODE.replace("KEEP", keep), encoding="utf-8")
     path = folder / "study.toml"

@@ -79,6 +79,10 @@ Cost = Annotated[
         help="What it cost, in any unit, as long as it is always the same.", metavar="COST"
     ),
 ]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--context", metavar="NAME=VALUE", help="A value for each context of the study."),
+]
 Failed = Annotated[bool, typer.Option("--failed", help="It gave no value.")]
 Message = Annotated[str | None, typer.Option(help="Why it failed.", metavar="TEXT")]
 
@@ -130,6 +134,7 @@ def run(
     ] = False,
     worker_of: Annotated[int | None, typer.Option(hidden=True)] = None,
     stops: Annotated[int | None, typer.Option(hidden=True)] = None,
+    context: Given = None,
     json: Json = False,
 ) -> None:
     """Run a study until all its evaluations are made.
@@ -156,14 +161,15 @@ def run(
                 seconds=seconds,
                 keep_going=keep_going,
                 stops=stops,
+                context=context or (),
             )
         if worker_of is None:
-            _close(study, ran, json)
+            _close(study, ran, json, context or [])
         if ran.ending.stopped:
             raise typer.Exit(INTERRUPTED)
 
 
-def _close(study: StudyFile, ran: Ran, json: bool) -> None:
+def _close(study: StudyFile, ran: Ran, json: bool, context: list[str]) -> None:
     """Show what a run has come to. A storage that is away now undoes no evaluation."""
     from optpair.studies import commands, config, storage
 
@@ -182,7 +188,7 @@ def _close(study: StudyFile, ran: Ran, json: bool) -> None:
     best, text = None, ""
     if complete and valued:
         try:
-            best = commands.recommend(study, ran.study)
+            best = commands.recommend(study, ran.study, context=context)
             text = best.pop("text")
         except storage.AwayError as error:
             text = f"the recommendation cannot be read: {error}; {later}"
@@ -205,6 +211,7 @@ def ask(
             "--n", min=1, max=1000, help="A plate: this many trials, chosen together.", metavar="N"
         ),
     ] = None,
+    context: Given = None,
     json: Json = False,
 ) -> None:
     """Suggest a trial for you to run, or --n of them at once.
@@ -214,7 +221,7 @@ def ask(
     with _study(file) as study:
         from optpair.studies import commands
 
-        found = commands.ask(study, n or 1)
+        found = commands.ask(study, n or 1, context or ())
         text = "\n".join(f"trial {row['trial']}: {words.asked(row)}" for row in found)
         _show(found[0] if n is None else found, json, text)
 
@@ -330,6 +337,7 @@ def recommend(
             help="With several objectives: the compromise closest to these values.",
         ),
     ] = None,
+    context: Given = None,
     json: Json = False,
 ) -> None:
     """Show the best predicted point, with its 95 % interval.
@@ -343,7 +351,7 @@ def recommend(
     with _study(file) as study:
         from optpair.studies import commands
 
-        found = commands.recommend(study, prefer=weights, near=values)
+        found = commands.recommend(study, prefer=weights, near=values, context=context or ())
         text = found.pop("text")
         _show(found, json, text)
 
@@ -359,6 +367,7 @@ def report(
             metavar="PATH",
         ),
     ] = None,
+    context: Given = None,
     json: Json = False,
 ) -> None:
     """Write a report: one HTML file that needs nothing else."""
@@ -367,10 +376,12 @@ def report(
             from optpair.studies import commands
 
             try:
-                found = commands.report(file, out)
+                found = commands.report(file, out, context or ())
             except OSError as error:
                 _fail(str(error))
     else:
+        if context:
+            _fail("--context is for a study file", USAGE)
         found = watching.report(target, study, out)
     _show(found, json, f"{found['path']}\n{found['verdict']}")
 

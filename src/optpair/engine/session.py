@@ -101,6 +101,7 @@ class Session:
         self.memory: Memory = {}
         self.info = Info()
         self._shared = Shared()
+        self._shared_at: Columns = NOTHING
         self._look: Look | None = None
         self._at: tuple[Columns, Engine] = ({}, self.engine)
 
@@ -130,14 +131,17 @@ class Session:
     ) -> Float[np.ndarray, " D"]:
         """The point of suggestion `number`; what was learnt on the way is remembered.
 
-        With `share` it is one of a plate together with the suggestion before it, where nothing but
-        pending points has come since. `fixed` are the columns of a context. `resting` are told
-        trials that can be taken up again where they were left: `info.continues` says which is.
+        With `share` it is one of a plate together with the suggestion before it, where that was in
+        the same context and nothing but pending points has come since. `fixed` are the columns of a
+        context. `resting` are told trials that can be taken up again where they were left:
+        `info.continues` says which is.
         """
         engine = self.engine_at(fixed)
         stream, design = self.stream(SUGGEST, number), self.stream(DESIGN, 0)
         shared, self._shared = self._shared, Shared()  # an ask that breaks off leaves none behind
-        shared = replace(shared, info=Info()) if share and shared.serves(data) else Shared()
+        known, self._shared_at = self._shared_at, fixed
+        same = share and known == fixed and shared.serves(data)
+        shared = replace(shared, info=Info()) if same else Shared()
         x, memory, info = step.suggest(engine, stream, self.memory, data, number, design, shared)
         taken = taken_up(engine, stream, shared, data, resting) if resting else None
         if taken is not None:

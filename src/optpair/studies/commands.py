@@ -25,11 +25,13 @@ from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import forget
 from optpair.studies.lifecycle import trials as _trials
 from optpair.studies.objective import KEPT
+from optpair.studies.points import context as read_context
 from optpair.studies.points import point
 from optpair.studies.results import Result, best, checked, spending, values_of
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import AwayError, open_study, retry, shown, storage_errors
 from optpair.studies.worker import Interrupts, Say, add_trial, end, is_over, suggest, work
+from optpair.studies.worker import ask as ask_in
 from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ def run(
     seconds: float | None = None,
     keep_going: bool = False,
     stops: int | None = None,
+    context: Sequence[str] = (),
 ) -> Ran:
     """Evaluate until the study has its evaluations, or until something else ends the run.
 
@@ -80,9 +83,11 @@ def run(
         seconds: after which no trial is started any more.
         keep_going: whether first trials that all fail alike do not end the run.
         stops: orders to stop that were given before the parent's run.
+        context: words like site=A, for each context of the study.
     """
     if file.objective is None:
         raise StudyError(f"{file.path.name} has no [objective]: use ask and tell")
+    given = read_context(context, file.space)
     stop = Interrupts(say, parent)
     study, ending, finished = None, Ending("interrupted"), False
     with stop.listening():
@@ -91,12 +96,12 @@ def run(
                 sampler = make_sampler(file, continuable=continuable(file))
                 study = open_study(file, sampler)
                 endings = Endings(study, file, seconds, keep_going, stops)
-                ending = work(file, study, stop, say, endings=endings)
+                ending = work(file, study, stop, say, endings=endings, context=given)
                 finished = ending.kind in ("complete", "spent")
             else:
                 study = open_study(file)  # made here, so that they find it
                 endings = Endings(study, file, seconds, keep_going)
-                finished = processes.run(file, workers, stop, say, endings)
+                finished = processes.run(file, workers, stop, say, endings, context)
                 ending = _ending(file, study, endings)
         except KeyboardInterrupt:
             return Ran(Ending("interrupted"), False, study)
@@ -171,16 +176,18 @@ def _failure(trial: FrozenTrial) -> dict[str, Any]:
     return {"trial": trial.number, "reason": lifecycle.reason(trial.user_attrs.get(OUTPUT))}
 
 
-def ask(file: StudyFile, n: int = 1) -> list[dict[str, Any]]:
+def ask(file: StudyFile, n: int = 1, context: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Trials for people to run, good together. Each stays out until it is told or cancelled.
 
-    There are fewer where each row of a shelf is tried once, and fewer are left.
+    There are fewer where each row of a shelf is tried once, and fewer are left. `context` is words
+    like site=A, for each context of the study.
     """
+    given = read_context(context, file.space)
     study = open_study(file, make_sampler(file))
     asked: list[dict[str, Any]] = []
     try:
         while len(asked) < n:
-            asked.append(_ask(file, study))
+            asked.append(_ask(file, study, given))
     except BaseException as error:
         if isinstance(error, ValueError) and asked and file.space.shelf is not None:
             return asked
@@ -193,8 +200,8 @@ def ask(file: StudyFile, n: int = 1) -> list[dict[str, Any]]:
     return asked
 
 
-def _ask(file: StudyFile, study: Study) -> dict[str, Any]:
-    trial = retry(study.ask)
+def _ask(file: StudyFile, study: Study, context: Mapping[str, Any]) -> dict[str, Any]:
+    trial = ask_in(study, context)
     try:
         retry(lambda: trial.set_user_attr(BY_HAND, f"{os.environ.get('USER', '')}"))
         params = retry(lambda: suggest(trial, file.space))
@@ -323,11 +330,14 @@ def recommend(
     *,
     prefer: Mapping[str, float] | None = None,
     near: Mapping[str, float] | None = None,
+    context: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The best predicted point or front, with intervals, and what was best observed beside it.
 
     `prefer` and `near` choose one point of a front: see `Front.best_for` and `Front.nearest`.
+    `context` is what the answer is for: words like site=A, for each context of the study.
     """
+    given = read_context(context, file.space) or None
     if (prefer or near) and len(file.objectives) == 1:
         raise StudyError("--prefer and --near choose among several objectives; there is only one")
     study = study or open_study(file, make=False)
@@ -337,11 +347,12 @@ def recommend(
             missing = f" of {name}" if file.named else ""
             raise NothingYetError(f"no trial of study {file.name!r} has a value{missing} yet")
     sampler = _answering(file, study)
-    found = retry(lambda: sampler.recommend(study), *_storages_own())
+    found = retry(lambda: sampler.recommend(study, context=given), *_storages_own())
     answer, stop = as_json(found, file), file.stop
     if stop is not None:
-        answer["until"] = retry(lambda: sampler.until(study, stop), *_storages_own())
-        answer["text"] += to_go(answer["until"], stop)
+        more = retry(lambda: sampler.until(study, stop, context=given), *_storages_own())
+        answer["until"] = more
+        answer["text"] += to_go(more, stop)
     if prefer or near:
         try:
             answer |= chosen(found.best_for(prefer) if prefer else found.nearest(near))
@@ -350,12 +361,18 @@ def recommend(
     return answer
 
 
-def report(file: StudyFile, out: Path | None) -> dict[str, Any]:
-    """Write a page on the study, beside its file or to `out`, and say what stands on it."""
+def report(file: StudyFile, out: Path | None, context: Sequence[str] = ()) -> dict[str, Any]:
+    """Write a page on the study, beside its file or to `out`, and say what stands on it.
+
+    `context` is what its answers are for; without it, the context of the last told trial.
+    """
+    given = read_context(context, file.space) if context else None
     study = open_study(file, make=False)
     path = out or file.path.with_suffix(".html")
     sampler = _answering(file, study)
-    return retry(lambda: sampler.report(study, path, name=file.name), *_storages_own())
+    return retry(
+        lambda: sampler.report(study, path, name=file.name, context=given), *_storages_own()
+    )
 
 
 def _answering(file: StudyFile, study: Study) -> JESSampler:

@@ -16,6 +16,33 @@ from optuna.distributions import (
 from optpair.studies.config import StudyError
 from optpair.studies.spaces import StudySpace
 
+PARAMS, CONTEXT = "--params", "--context"
+"""The options that words are given to."""
+
+
+def context(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
+    """What words like site=A give, or one JSON object: a value for each context of a study.
+
+    Raises:
+        StudyError: if a context is missing, unknown, given twice or not legal.
+    """
+    given, names = _given(words, CONTEXT), space.contexts
+    if given and not names:
+        raise StudyError(
+            f"{CONTEXT} is given, but [space] has no context: a parameter with role = 'context'"
+        )
+    for name in given:
+        if name not in names:
+            chosen = ", which is chosen and not given" if name in space else ""
+            raise StudyError(f"{CONTEXT} has {name!r}{chosen}; [space] has {', '.join(names)}")
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise StudyError(
+            f"{CONTEXT} lacks {', '.join(missing)}: what is given with every trial must be said, "
+            f"like {CONTEXT} {missing[0]}=…"
+        )
+    return {name: _value(name, given[name], space[name], CONTEXT) for name in names}
+
 
 def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
     """The parameters that words like lr=0.1 give, or one JSON object with all of them.
@@ -27,12 +54,7 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
     Raises:
         StudyError: if a parameter is missing, unknown, given twice or outside its range.
     """
-    given: dict[str, Any] = {}
-    for word in words:
-        for name, value in _read(word).items():
-            if name in given:
-                raise StudyError(f"--params gives {name!r} twice")
-            given[name] = value
+    given = _given(words, PARAMS)
     unknown = [name for name in given if name not in space]
     if unknown:
         raise StudyError(f"--params has {unknown[0]!r}, but [space] has {', '.join(space)}")
@@ -44,7 +66,7 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
             why = space.conditions.reason(name)
             raise StudyError(f"--params has {name!r}, which is there only when {why}: leave it out")
         if here and name in given:
-            found[name] = _value(name, given[name], space[name])
+            found[name] = _value(name, given[name], space[name], PARAMS)
         elif here:
             missing.append(name)
     if missing:
@@ -55,25 +77,35 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
     return {name: found[name] for name in space if name in found}
 
 
-def _read(word: str) -> dict[str, Any]:
+def _given(words: Sequence[str], option: str) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for word in words:
+        for name, value in _read(word, option).items():
+            if name in given:
+                raise StudyError(f"{option} gives {name!r} twice")
+            given[name] = value
+    return given
+
+
+def _read(word: str, option: str) -> dict[str, Any]:
     if word.lstrip().startswith("{"):
         try:
             return dict(json.loads(word))
         except ValueError as error:
-            raise StudyError(f"--params {word!r} is not JSON: {error}") from error
+            raise StudyError(f"{option} {word!r} is not JSON: {error}") from error
     name, sign, value = word.partition("=")
     if not sign:
-        raise StudyError(f"--params must be like name=value, or a JSON object, not {word!r}")
+        raise StudyError(f"{option} must be like name=value, or a JSON object, not {word!r}")
     return {name.strip(): value.strip()}
 
 
-def _value(name: str, given: Any, distribution: BaseDistribution) -> Any:
+def _value(name: str, given: Any, distribution: BaseDistribution, option: str) -> Any:
     """The value as the study has it; numbers and categories may come as text."""
     if isinstance(distribution, CategoricalDistribution):
         for choice in distribution.choices:
             if _same(given, choice):
                 return choice
-        raise _refused(name, given, f"one of {', '.join(map(str, distribution.choices))}")
+        raise _refused(name, given, f"one of {', '.join(map(str, distribution.choices))}", option)
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     whole = isinstance(distribution, IntDistribution)
     accepted = f"{'an int' if whole else 'a number'} from {distribution.low:g} to " + (
@@ -83,9 +115,9 @@ def _value(name: str, given: Any, distribution: BaseDistribution) -> Any:
         accepted += f" in steps of {distribution.step:g}"
     value = _number(given)
     if value is None or not distribution.low <= value <= distribution.high:  # NaN is not either
-        raise _refused(name, given, accepted)
+        raise _refused(name, given, accepted, option)
     if not _on_grid(value, distribution):
-        raise _refused(name, given, accepted)
+        raise _refused(name, given, accepted, option)
     return int(value) if whole else value
 
 
@@ -113,5 +145,5 @@ def _number(given: Any) -> float | None:
         return None
 
 
-def _refused(name: str, given: Any, accepted: str) -> StudyError:
-    return StudyError(f"--params {name} must be {accepted}, not {given!r}")
+def _refused(name: str, given: Any, accepted: str, option: str) -> StudyError:
+    return StudyError(f"{option} {name} must be {accepted}, not {given!r}")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from optpair.studies.config import StudyFile
@@ -14,12 +15,19 @@ from optpair.studies.endings import Endings
 from optpair.studies.worker import Interrupts, Say
 
 
-def run(file: StudyFile, workers: int, stop: Interrupts, say: Say, endings: Endings) -> bool:
+def run(
+    file: StudyFile,
+    workers: int,
+    stop: Interrupts,
+    say: Say,
+    endings: Endings,
+    context: Sequence[str] = (),
+) -> bool:
     """Start workers and wait for them; whether one of them saw the study finished.
 
-    Ctrl-C is passed on, once or twice.
+    Ctrl-C is passed on, once or twice. `context` is words that each of them is given.
     """
-    processes = [_start(file, endings) for _ in range(workers)]
+    processes = [_start(file, endings, context) for _ in range(workers)]
     told = False
     try:
         for process in processes:
@@ -41,12 +49,13 @@ def run(file: StudyFile, workers: int, stop: Interrupts, say: Say, endings: Endi
     return any(process.returncode == 0 for process in processes)
 
 
-def _start(file: StudyFile, endings: Endings) -> subprocess.Popen[bytes]:
+def _start(file: StudyFile, endings: Endings, context: Sequence[str]) -> subprocess.Popen[bytes]:
     """A worker. A Ctrl-C that is passed on while it starts waits until it listens."""
     command = [sys.executable, "-m", "optpair", "run", str(file.path)]
     command += ["--seconds", str(endings.left)] * (endings.left < math.inf)
     command += ["--keep-going"] * endings.keep_going
     command += ["--stops", str(endings.stops)]
+    command += [f"--context={word}" for word in context]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
     try:
         # A session of its own: Ctrl-C reaches it through this process only.

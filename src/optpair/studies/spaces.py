@@ -20,7 +20,14 @@ from optpair.integrations.optuna.space import Domain, to_distribution, to_parame
 from optpair.problem.conditions import Conditions
 from optpair.problem.defaults import WHOLE
 from optpair.problem.limits import Limits
-from optpair.problem.parameters import Categorical, Fidelity, Float, Ordinal, Parameter
+from optpair.problem.parameters import (
+    Categorical,
+    Context,
+    Fidelity,
+    Float,
+    Ordinal,
+    Parameter,
+)
 from optpair.problem.parameters.fidelities import Price
 from optpair.problem.parameters.floats import MOST_DIGITS
 from optpair.problem.space import Space
@@ -83,6 +90,11 @@ class StudySpace(Mapping[str, BaseDistribution]):
         return self.shelf if self.shelf is not None else {**self, **self.parameters}
 
     @property
+    def contexts(self) -> tuple[str, ...]:
+        """The parameters that are given with every trial, and never chosen."""
+        return tuple(name for name, p in self.parameters.items() if isinstance(p, Context))
+
+    @property
     def fidelities(self) -> tuple[str, ...]:
         """The parameters that say how closely a trial is looked at."""
         return tuple(self._looks())
@@ -134,7 +146,7 @@ def read_space(content: Mapping[str, Any], where: Sequence[str], folder: Path) -
         distributions[name], parameter = _parameter(label, own)
         if parameter is not None:
             parameters[name] = parameter
-    tuned = [name for name in names if not isinstance(parameters.get(name), Fidelity)]
+    tuned = [name for name in names if not isinstance(parameters.get(name), Fidelity | Context)]
     if all(distributions[name].single() for name in tuned):
         raise StudyError("[space] has nothing to tune: no parameter has more than one value")
     try:
@@ -162,11 +174,14 @@ def _parameter(label: str, content: object) -> tuple[BaseDistribution, Parameter
     guess = table.take("guess", "a value that the parameter can have", _is_value)
     sure = table.take("sure", "a number above 0 and at most 0.99", is_positive)
     when = table.take("when", "a table like { kernel = 'poly' }", is_table)
+    role = table.take("role", "'context', of what is given and not chosen", "context".__eq__)
     table.end()
     if sure is not None and guess is None:
         raise StudyError(f"{label}: sure = {sure!r} needs a guess to be sure of")
     said = {"guess": guess, "sure": sure, "when": when}
     more = {key: value for key, value in said.items() if value is not None}
+    if role is not None:
+        return distribution, _context(label, exact, more)
     if exact is None:
         if more:
             key = next(iter(more))
@@ -179,6 +194,19 @@ def _parameter(label: str, content: object) -> tuple[BaseDistribution, Parameter
         return distribution, replace(exact, **more)
     except (TypeError, ValueError) as error:
         raise StudyError(f"{label}: {error}") from error
+
+
+def _context(label: str, given: Parameter | None, more: Mapping[str, Any]) -> Parameter:
+    """The parameter as one that is given: categories, or a range without steps."""
+    if more:
+        raise StudyError(f"{label} is a context, which is given: {next(iter(more))} says nothing")
+    if isinstance(given, Categorical):
+        return Context(given.choices)
+    if type(given) is Float and given.step is None and given.digits is None:
+        return Context(given.low, given.high, log=given.log)
+    raise StudyError(
+        f"{label}: role = 'context' goes with categories = […] or float = {TWO}, without a step"
+    )
 
 
 def _distribution(label: str, table: Table) -> tuple[BaseDistribution, Parameter | None]:

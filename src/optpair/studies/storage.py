@@ -25,7 +25,7 @@ from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 from optpair.integrations.optuna.attributes import OUTCOMES
 from optpair.integrations.optuna.outcomes import declare
 from optpair.problem.outcomes import meant
-from optpair.problem.parameters import Fidelity
+from optpair.problem.parameters import Context, Fidelity
 from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.spaces import StudySpace
 
@@ -228,6 +228,7 @@ def _described(space: StudySpace, name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(distribution_to_json(space[name]))
     when, parameter = space.conditions.when.get(name), space.parameters.get(name)
     found |= {} if when is None else {"when": {p: list(v) for p, v in when.items()}}
+    found |= {"role": "context"} if isinstance(parameter, Context) else {}
     return found | ({"target": parameter.target} if isinstance(parameter, Fidelity) else {})
 
 
@@ -289,6 +290,7 @@ def _spelt(stored: Mapping[str, Any]) -> str:
         step = facts.get("step")
         parts += [f"step = {step}"] * (step not in (None, 1) or (word == "float" and step == 1))
         parts += [f"target = {stored.get('target')}"] * ("target" in stored)
+    parts += [f'role = "{stored.get("role")}"'] * ("role" in stored)
     when = stored.get("when", {})
     parents = ", ".join(f"{parent} = {json.dumps(values)}" for parent, values in when.items())
     parts += [f"when = {{ {parents} }}"] * bool(when)

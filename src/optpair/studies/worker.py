@@ -28,6 +28,7 @@ from optpair.integrations.optuna.attributes import (
     set_system_attribute,
     set_user_attribute,
 )
+from optpair.integrations.optuna.private import ask_with
 from optpair.studies import control, lifecycle
 from optpair.studies.checkpoints import CHECKPOINT, checkpoint, doubled
 from optpair.studies.config import StudyFile
@@ -93,11 +94,14 @@ def work(
     say: Say,
     told: Told = lambda *_: None,
     endings: Endings | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> Ending:
     """Evaluate trials until the study has its evaluations, or until something ends the run.
 
-    `told` is called with a trial's number and result when they are in the storage.
+    `told` is called with a trial's number and result when they are in the storage. `context` is
+    given with every trial: a value for each context of the study.
     """
+    context = context or {}
     evaluate = evaluator(file)
     endings = endings or Endings(study, file)
     watch, pause = Watch(file.stale_after), min(1.0, file.stale_after / 4)
@@ -105,7 +109,7 @@ def work(
     while not stop:
         trials, orders = look(study, watch, stop, say), control.read(study)
         counts = lifecycle.count(trials)
-        if lifecycle.ended(counts) >= file.evaluations or _over(file, study, say):
+        if lifecycle.ended(counts) >= file.evaluations or _over(file, study, say, context):
             return Ending("complete")
         ending = endings.reached(orders, trials)
         if ending is not None:
@@ -116,7 +120,7 @@ def work(
         if was_paused:
             stop.wait(min(pause, endings.left))
         elif lifecycle.ended(counts) + lifecycle.out(counts) < file.evaluations:
-            _one(file, study, evaluate, say, told)
+            _one(file, study, evaluate, say, told, context)
         elif counts["running"]:
             stop.wait(min(pause, endings.left))  # they may yet die
         else:
@@ -131,13 +135,13 @@ def is_over(file: StudyFile, study: Study) -> bool:
     return retry(lambda: study.user_attrs).get(OVER) == asdict(file.stop)
 
 
-def _over(file: StudyFile, study: Study, say: Say) -> bool:
+def _over(file: StudyFile, study: Study, say: Say, context: Mapping[str, Any]) -> bool:
     """Whether [stop] ends the study; where this worker finds that, all others are told."""
     stop = file.stop
     if stop is None or is_over(file, study):
         return stop is not None
     done = getattr(study.sampler, "done", None)
-    if done is None or not retry(lambda: done(study, stop)):
+    if done is None or not retry(lambda: done(study, stop, context=context or None)):
         return False
     retry(lambda: study.set_user_attr(OVER, asdict(stop)))
     say(f"the study is over: {stop}")
@@ -162,9 +166,21 @@ def look(study: Study, watch: Watch, stop: Interrupts, say: Say) -> list[FrozenT
     return lifecycle.trials(study) if dead else trials
 
 
-def _one(file: StudyFile, study: Study, evaluate: Evaluate, say: Say, told: Told) -> None:
+def ask(study: Study, context: Mapping[str, Any]) -> Trial:
+    """A new trial, in a context where there is one."""
+    return retry(lambda: ask_with(study, context) if context else study.ask())
+
+
+def _one(
+    file: StudyFile,
+    study: Study,
+    evaluate: Evaluate,
+    say: Say,
+    told: Told,
+    context: Mapping[str, Any],
+) -> None:
     """One trial, from ask to tell; cancelled where this worker is stopped in between."""
-    trial = retry(study.ask)
+    trial = ask(study, context)
     try:
         with beating(trial, file.stale_after / 4):
             surplus = _surplus(study, trial.number, file.evaluations)

@@ -196,20 +196,33 @@ class StudyModel:
         session, data = self.session, self.data(study, trial.number, running=True)
         stream = session.stream(PRUNE, trial.number).child(last)
         here, *others = [x for x in points if x is not None]
-        return goes_on(session.engine, stream, session.memory, data, here, np.array(others))
+        given = {name: params[name] for name in self.problem.space.contexts}
+        engine = session.engine_at(domain.columns(given))
+        return goes_on(engine, stream, session.memory, data, here, np.array(others))
 
     def answers(self, study: Study, context: Mapping[str, Any] | None = None) -> Answers:
         """What can be asked of the model now, where some parameters are given.
 
         Raises:
             TypeError: if the context is no dict.
-            ValueError: if it has something else than legal values of modelled parameters.
+            ValueError: if it has something else than legal values of modelled parameters, or lacks
+                a `Context`.
         """
-        fixed = {} if context is None else self._fixed(context)
-        return self.session.answers(self.data(study), fixed=fixed)
+        return self.session.answers(self.data(study), fixed=self.fixed(context))
 
-    def _fixed(self, context: object) -> dict[int, float]:
-        names = list(self.domain.distributions)
+    @property
+    def last_context(self) -> dict[str, Any] | None:
+        """That of the trial that was told last; None where there is none."""
+        told = self.told()
+        if not told or not self.problem.space.contexts:
+            return None
+        return {name: told[-1].params[name] for name in self.problem.space.contexts}
+
+    def fixed(self, context: Mapping[str, Any] | None) -> dict[int, float]:
+        """The columns of what is given, a value for each `Context` at least; see `answers`."""
+        space, names = self.problem.space, list(self.domain.distributions)
+        if context is None:
+            return space.columns_of(space.check_context(None))
         if not isinstance(context, Mapping):
             raise TypeError(f"context must be a dict like {{{names[0]!r}: …}}, not {context!r:.80}")
         for name in context:
@@ -218,6 +231,8 @@ class StudyModel:
                     f"context has {name!r}, which is not modelled; there are "
                     f"{', '.join(map(repr, names))}"
                 )
+        if space.contexts:
+            space.check_context({name: v for name, v in context.items() if name in space.contexts})
         fixed = self.domain.columns(context)
         if context and not fixed:
             raise ValueError(

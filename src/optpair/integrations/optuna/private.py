@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optuna import Study, Trial
 from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 
 def identity(study: Study) -> tuple[Any, int]:
@@ -26,6 +26,16 @@ def study_attributes(study: Study) -> dict[str, Any]:
 def bracket_of(study: Study | None) -> Any:
     """Hyperband's bracket, which Optuna shows as a study of its own; None elsewhere."""
     return getattr(study, "_bracket_id", None)
+
+
+def ask_with(study: Study, given: Mapping[str, Any]) -> Trial:
+    """A new trial of which some parameters are given.
+
+    As `enqueue_trial` and `ask` in one step, between which no other worker can take it.
+    """
+    template = create_trial(state=TrialState.RUNNING, system_attrs={"fixed_params": dict(given)})
+    study._thread_local.cached_all_trials = None
+    return Trial(study, study._storage.create_new_trial(study._study_id, template_trial=template))
 
 
 def set_system_attribute(study: Study, trial: FrozenTrial | Trial, key: str, value: Any) -> None:

@@ -205,14 +205,16 @@ class JESSampler(BaseSampler):
         with self._reader.lock:
             model = self._reader.read(study, search_space)
             seen = model.data(study, but=trial.number, running=True)
-            given = {} if self._options.limits else enqueued(trial)
+            given, contexts = enqueued(trial), model.problem.space.contexts
+            _check_given(given, contexts)
+            if self._options.limits:  # which the others may break
+                given = {name: given[name] for name in contexts}
             fixed = model.domain.columns(given)
             resting = self._resting(study, model)
             places = [place for place, _ in resting]
-            x = model.session.suggest(
-                seen, trial.number, share=not fixed, fixed=fixed, resting=places
-            )
+            x = model.session.suggest(seen, trial.number, share=True, fixed=fixed, resting=places)
             params, taken = model.domain.decode(x), model.session.info.continues
+            params |= {name: given[name] for name in contexts}
             if taken is not None:
                 before = resting[places.index(taken)][1]
                 looks = {name: params[name] for name in model.problem.space.targets}
@@ -294,7 +296,8 @@ class JESSampler(BaseSampler):
             study: any study, whoever sampled it.
             reference: as in `Optimizer.recommend`, for several objectives.
             context: values of some parameters that are given, and not chosen: the answer is for
-                these. Trials are, where `study.enqueue_trial({"site": "A"})` gives them.
+                these. Trials are, where `study.enqueue_trial({"site": "A"})` gives them. Where the
+                `search_space` has a `Context`, it must be among them.
 
         Returns:
             A `Recommendation`, or a `Front` where there are several objectives.
@@ -313,15 +316,20 @@ class JESSampler(BaseSampler):
                 raise ValueError("reference is for several objectives; there is only one here")
             return replace(found, left_out=self._reader.left_out(study))
 
-    def belief(self, study: Study) -> Any:
+    def belief(self, study: Study, *, context: Mapping[str, Any] | None = None) -> Any:
         """Samples of where the optimum is and what it is worth, and what is still unknown.
+
+        Args:
+            study: any study, whoever sampled it.
+            context: as in `recommend`.
 
         Returns:
             A `Belief`, or a `FrontBelief` where there are several objectives.
         """
         with self._reader.lock:
             model, decode = self._reader.answering(study)
-            answers, told, problem = model.answers(study), model.told(), model.problem
+            answers, told = model.answers(study, context), model.told()
+            problem = model.problem
             found: Belief | FrontBelief
             if problem.goal == "front":
                 found = FrontBelief.of(answers.sets(), answers, problem, decode, told)
@@ -330,17 +338,23 @@ class JESSampler(BaseSampler):
             named: Any = replace(found.recommendation, left_out=self._reader.left_out(study))
             return replace(found, recommendation=named)
 
-    def done(self, study: Study, stop: Stop) -> bool:
+    def done(self, study: Study, stop: Stop, *, context: Mapping[str, Any] | None = None) -> bool:
         """Whether a study is over: hardly anything is left to be won; see `Optimizer.done`."""
         with self._reader.lock:
             model = self._judging(study, stop)
-            return model is not None and model.session.done(model.data(study), stop)
+            if model is None:
+                return False
+            return model.session.done(model.data(study), stop, fixed=model.fixed(context))
 
-    def until(self, study: Study, stop: Stop) -> int | None:
+    def until(
+        self, study: Study, stop: Stop, *, context: Mapping[str, Any] | None = None
+    ) -> int | None:
         """About how many more trials it takes until a study is over; see `Optimizer.until`."""
         with self._reader.lock:
             model = self._judging(study, stop)
-            return None if model is None else model.session.until(model.data(study), stop)
+            if model is None:
+                return None
+            return model.session.until(model.data(study), stop, fixed=model.fixed(context))
 
     def _judging(self, study: Study, stop: Stop) -> StudyModel | None:
         """The model that says whether a study is over; None where nothing is modelled."""
@@ -349,15 +363,28 @@ class JESSampler(BaseSampler):
         modelled = self._reader.modelled(study)
         return self._reader.read(study, modelled) if modelled else None
 
-    def report(self, study: Study, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
+    def report(
+        self,
+        study: Study,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
 
-        `name` is its heading, the study's name by default.
+        `name` is its heading, the study's name by default; `context` is what its answers are for:
+        by default, where the `search_space` has a `Context`, that of the last told trial.
         """
-        return report.write(self.subject(study, name=name), path)
+        return report.write(self.subject(study, name=name, context=context), path)
 
     def subject(
-        self, study: Study, *, name: str | None = None, answers: bool = True
+        self,
+        study: Study,
+        *,
+        name: str | None = None,
+        answers: bool = True,
+        context: Mapping[str, Any] | None = None,
     ) -> Subject | JointSubject:
         """What a page on a study is about; see `Optimizer.subject`.
 
@@ -375,7 +402,8 @@ class JESSampler(BaseSampler):
             model = None
             if own is not None:
                 single = own.domain.constants({})
-                asked = own.answers(study) if answers and not own.unmeasured() else None
+                context = own.last_context if context is None else context
+                asked = own.answers(study, context) if answers and not own.unmeasured() else None
                 initial, choices = own.session.engine.initial, own.domain.choices
                 steps = "" if own.domain.steps is None else STEP
                 model = report.Model(own.domain.space, initial, asked, choices, single, steps)
@@ -402,3 +430,14 @@ class JESSampler(BaseSampler):
             if not modelled:
                 return True
             return self._reader.read(study, modelled).goes_on(study, trial, complete)
+
+
+def _check_given(given: Mapping[str, Any], contexts: Sequence[str]) -> None:
+    """A trial has its context before anything is chosen for it."""
+    missing = [name for name in contexts if name not in given]
+    if missing:
+        example = ", ".join(f"{name!r}: …" for name in contexts)
+        raise ValueError(
+            f"the trial has no {', '.join(map(repr, missing))}, which is a Context: it is given, "
+            f"and not chosen; study.enqueue_trial({{{example}}}) gives it"
+        )

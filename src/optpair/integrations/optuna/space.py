@@ -20,7 +20,7 @@ from optpair.integrations.optuna.conditions import Learnt
 from optpair.integrations.optuna.steps import STEP, Steps
 from optpair.problem.defaults import WHOLE
 from optpair.problem.limits import Limits
-from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Parameter, Space
+from optpair.problem.space import Categorical, Float, Int, Ordinal, Parameter, Space
 
 NO_LIMITS = Limits()
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -51,10 +51,10 @@ def to_distribution(name: str, given: object) -> BaseDistribution:
     """Optuna's word for a parameter; a distribution is one already."""
     if isinstance(given, BaseDistribution):
         return given
-    if isinstance(given, Context) or not isinstance(given, Parameter):
+    if not isinstance(given, Parameter):
         raise TypeError(
             f"search_space has {name!r}: {given!r:.80}, and must have distributions of Optuna, or "
-            "parameters like Float(0, 1) that are chosen"
+            "parameters like Float(0, 1)"
         )
     if isinstance(given, Categorical):
         return CategoricalDistribution(given.choices)
@@ -209,12 +209,13 @@ class Domain:
     def columns(self, given: Mapping[str, Any]) -> dict[int, float]:
         """What the columns of some parameters hold that are given, and not chosen.
 
-        Nothing where parameters depend on others, where only rows exist, or where a value has no
-        place.
+        Of those that are no `Context`, nothing where parameters depend on others, or where only
+        rows exist. Nothing at all where a value has no place.
         """
-        if self.space.conditions or self.space.shelf is not None:
-            return {}
-        known = {n: v for n, v in given.items() if n in self.distributions}
+        held = self.space.contexts
+        if not self.space.conditions and self.space.shelf is None:
+            held = tuple(self.distributions)
+        known = {n: v for n, v in given.items() if n in held}
         try:
             own = {n: self.space[n]._check(n, self._numbered(n, v)) for n, v in known.items()}
             return self.space.columns_of(own)

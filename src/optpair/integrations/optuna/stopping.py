@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import optuna
 from optuna import Study
 from optuna.trial import FrozenTrial
@@ -19,19 +22,25 @@ class StopCallback:
         stop: how little may be left, and how likely that has to be.
         sampler: whose model is asked; by default the study's own or, where that is of another
             kind, a new `JESSampler`.
+        context: what that is asked for, a value for each `Context` of the search space.
     """
 
-    def __init__(self, stop: Stop, sampler: JESSampler | None = None) -> None:
+    def __init__(
+        self,
+        stop: Stop,
+        sampler: JESSampler | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
         self._stop = check_stop(stop)
         if sampler is not None and not isinstance(sampler, JESSampler):
             raise TypeError(f"sampler must be a JESSampler or left out, not {sampler!r:.80}")
-        self._sampler = sampler
+        self._sampler, self._context = sampler, context
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """What Optuna calls after every trial."""
         if self._sampler is None:
             own = study.sampler
             self._sampler = own if isinstance(own, JESSampler) else JESSampler(seed=0)
-        if self._sampler.done(study, self._stop):
+        if self._sampler.done(study, self._stop, context=self._context):
             _log.info(f"The search is over: {self._stop}.")
             study.stop()
