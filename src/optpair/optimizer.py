@@ -275,8 +275,8 @@ class Optimizer(Tables):
     ) -> None:
         """Report what a trial gave: a finite value, values by name, or `failed=True`.
 
-        With `at`, one look at it of several: a trial may be told again and again at rising
-        fidelities, and is told as it was seen last.
+        With `at`, one look at it of several: a trial may be told again and again, closer
+        to the target each time, and is told as it was seen last.
 
         Args:
             trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial

@@ -147,9 +147,9 @@ def test_fidelities_that_are_refused(tmp_path: Path, line: str, message: str) ->
 
 
 @pytest.mark.parametrize("cost", ["0", "-1", "NaN", "Infinity", '"3"', "true"])
-def test_costs_that_are_failures(tmp_path: Path, cost: str) -> None:
+def test_a_value_without_a_cost_that_is_none(tmp_path: Path, cost: str) -> None:
     result = parse(f'{{"value": 1, "cost": {cost}}}', study_file(tmp_path))
-    assert not result.values
+    assert (dict(result.values), result.cost) == ({"value": 1.0}, None)
     assert "the cost must be a finite number above 0, not " in result.problem
 
 

@@ -131,6 +131,7 @@ def _further(
     looks[:, columns] = engine.anywhere.made_legal(legal)[:, columns]
     costs = [np.sum([p.log_cost(Z)[0] for p in engine.prices], axis=0) for Z in (last, looks)]
     far = (share == 1) | (costs[1] >= costs[0] + np.log(APART))
-    kept = far & (looks != last).any(1) & engine.anywhere.legal(looks)
+    closer = (looks - last)[:, columns] * np.where(target == 0, -1.0, 1.0)
+    kept = far & (closer >= 0).all(1) & (closer > 0).any(1) & engine.anywhere.legal(looks)
     rows = np.unique(np.column_stack([of[kept], looks[kept]]), axis=0)
     return rows[:, 0].astype(int), rows[:, 1:]

@@ -47,7 +47,10 @@ def evaluate(
             optimizer.tell(trial, failed=True, reason=_why(returned, caught), cost=cost)
     except (TypeError, ValueError) as error:  # beyond the bounds of its outcome, or a bad cost
         optimizer.cancel(trial)
-        error.add_note(f"while evaluating {dict(trial.params)}; this trial was cancelled")
+        error.add_note(
+            f"while evaluating {dict(trial.params)}, which gave {returned!r:.200}; this trial was "
+            "cancelled"
+        )
         raise
     return next(t for t in optimizer.trials if t.id == trial.id), caught
 

@@ -139,7 +139,7 @@ def run(
         if code != 0:
             return Result(problem=f"exit code {code}{_kept(out, err)}")
         result = parse(_tail(out, LONGEST_LINE), file)
-        if result.problem:
+        if not result.values:
             return Result(problem=result.problem + _kept(out, err))
         return result
 

@@ -33,7 +33,7 @@ from optpair.studies.outcomes import PRICE
 class Result:
     """What a trial gave: values, and perhaps the variances of their noise, by the outcomes' names.
 
-    Without any value it failed, and `problem` says what went wrong.
+    Without any value it failed. `problem` says what went wrong; with values, what does not count.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -87,7 +87,11 @@ def _read(returned: object, file: StudyFile) -> Result:
     cost = None if PRICE in file.outcomes else table.pop(PRICE, None)
     if not file.named:  # other facts may stand beside it
         table = {VALUE: table.get(VALUE)}
-    return replace(checked(table, noise, file), cost=None if cost is None else check_cost(cost))
+    result = checked(table, noise, file)
+    try:
+        return replace(result, cost=None if cost is None else check_cost(cost))
+    except ValueError as error:
+        return replace(result, problem=f"{error}; the value counts without it")
 
 
 def checked(values: Mapping[Any, Any], noise: object, file: StudyFile) -> Result:

@@ -201,7 +201,8 @@ def _one(
     told(trial.number, result)
     failed = f"failed: {lifecycle.reason(result.problem)}"
     on = "" if before is None else f" (going on from trial {before})"
-    say(f"trial {trial.number}: {brief(result.values) if result.values else failed}{on}")
+    aside = f"; {result.problem}" if result.values and result.problem else ""
+    say(f"trial {trial.number}: {brief(result.values) if result.values else failed}{on}{aside}")
 
 
 def _timed(file: StudyFile, evaluate: Callable[[], Result]) -> Result:

@@ -1,4 +1,4 @@
-"""Looks: what is seen of one trial at rising fidelities."""
+"""Looks: what is seen of one trial, closer and closer."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ def looked_at(space: Space, known: Trial, at: Mapping[str, Any]) -> Trial:
 
 
 def _beyond(space: Space, at: Mapping[str, Any], known: Trial) -> bool:
-    """Whether fidelities are above those that a trial was seen at last."""
+    """Whether fidelities are nearer to the target's end than where a trial was seen last."""
     last = fidelities(space, known.actual)
-    return all(at[name] >= last[name] for name in at) and at != last
+    return at != last and all(_ahead(space[name], at[name], last[name]) for name in at)
+
+
+def _ahead(fidelity: Any, here: float, before: float) -> bool:
+    """Whether a run comes to a fidelity no sooner than to another: up or, to a low target, down."""
+    return here <= before if fidelity.target == fidelity.low else here >= before
 
 
 def _out_of_order(last: Mapping[str, Any], at: Mapping[str, Any], known: Trial) -> str:
@@ -42,8 +47,8 @@ def _out_of_order(last: Mapping[str, Any], at: Mapping[str, Any], known: Trial) 
     given = ", ".join(f"{n}={v!r}" for n, v in at.items())
     return (
         f"trial {known.id} was already looked at with {before}, and {given} is not beyond that: "
-        "looks at one trial go up; revise(trial, value, at={…}) corrects one, and a run of its "
-        f"own is another point: tell({{**trial.params, **{dict(at)!r}}}, value)"
+        "looks at one trial get closer; revise(trial, value, at={…}) corrects one, and a run of "
+        f"its own is another point: tell({{**trial.params, **{dict(at)!r}}}, value)"
     )
 
 

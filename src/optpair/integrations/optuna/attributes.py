@@ -87,6 +87,11 @@ def cost_of(trial: FrozenTrial) -> float | None:
     return float(given) if 0 < given < math.inf else None
 
 
+def has_bad_cost(trial: FrozenTrial) -> bool:
+    """Whether a trial says what it cost, and that is no cost."""
+    return trial.user_attrs.get(COST) is not None and cost_of(trial) is None
+
+
 def continues(trial: FrozenTrial | Trial) -> int | None:
     """The number of the trial that this one goes on from, at a higher fidelity; None by itself."""
     given = trial.user_attrs.get(CONTINUES)

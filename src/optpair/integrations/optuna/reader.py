@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 
 from optpair.earlier import read_earlier
 from optpair.engine.session import Session
-from optpair.integrations.optuna.attributes import NOISE_VAR
+from optpair.integrations.optuna.attributes import COST, NOISE_VAR, has_bad_cost
 from optpair.integrations.optuna.conditions import Learnt, alike, learn
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import Options
@@ -26,8 +26,8 @@ from optpair.integrations.optuna.space import to_parameter
 from optpair.integrations.optuna.steps import Steps
 from optpair.problem.problem import Problem
 
-_LOST = ("lost",)
-"""The key of a warning that is given once."""
+_LOST, _COST = ("lost",), ("cost",)
+"""Keys of warnings that are given once."""
 
 _log = optuna.logging.get_logger("optuna.optpair")
 
@@ -177,6 +177,13 @@ class StudyReader:
                 f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
                 "one outside the search space, of a parameter that is modelled.",
             )
+        for trial in new:
+            if has_bad_cost(trial):
+                self._warn_once(
+                    _COST,
+                    f"Trial {trial.number}'s {COST} is not used, nor is any like it: it must be a "
+                    f"finite number above 0, not {trial.user_attrs[COST]!r:.80}.",
+                )
         return model
 
     def _model(

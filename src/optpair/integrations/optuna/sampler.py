@@ -20,7 +20,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair import report
-from optpair.earlier import list_earlier
+from optpair.earlier import list_earlier, read_earlier
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
 from optpair.found import Belief, Recommendation
@@ -59,7 +59,7 @@ from optpair.integrations.optuna.steps import STEP
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.limits import Where
 from optpair.problem.outcomes import Objective, Outcome
-from optpair.problem.problem import VALUE
+from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Parameter
 from optpair.problem.stop import Stop, check_stop
 from optpair.report import JointSubject, Subject
@@ -173,8 +173,15 @@ class JESSampler(BaseSampler):
         self._options, self._reader = options, StudyReader(options)
 
     def check_outcomes(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Refuse options that are wrong for such outcomes now, not at the first suggestion."""
+        """Refuse options that are wrong for such outcomes now, not at the first suggestion.
+
+        Where the search space is known, earlier studies are read.
+        """
         self._options.check(outcomes)
+        given = self._options.distributions
+        if given is not None and self._options.earlier:
+            space = self._options.domain(given, limits=self._options.limits).space
+            read_earlier(self._options.earlier, Problem(space, outcomes))
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._options, self._independent, self._constraints_func, self._continuable
