@@ -9,10 +9,17 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from typer.testing import CliRunner
 
 import optpair
 from optpair.cli import app as cli
+from optpair.cli import words
 from optpair.cli.app import app
 
 LIGHT = """
@@ -104,3 +111,22 @@ def test_help_is_for_people() -> None:
     for name in own:
         text = run(name, "--help")[1]
         assert not re.search(r"[<>{}](?!=)", text.replace("<=x", "")), text
+
+
+@pytest.mark.parametrize(
+    ("value", "distribution", "shown"),
+    [
+        (0.00370842636914, FloatDistribution(1e-5, 1, log=True), "0.0037084"),
+        (1000.123456789, FloatDistribution(1000, 1001), "1000.12346"),
+        (3.14159265358979, FloatDistribution(-5, 10), "3.1416"),
+        (12345.6789, FloatDistribution(0, 1e6), "12350.0"),
+        (0.15, FloatDistribution(0, 1, step=0.05), "0.15"),
+        (7, IntDistribution(1, 9), "7"),
+        ("MeCN", CategoricalDistribution(["MeCN", "DMF"]), "'MeCN'"),
+    ],
+)
+def test_what_is_asked_for_is_shown_as_people_set_it(
+    value: object, distribution: BaseDistribution, shown: str
+) -> None:
+    row = {"trial": 3, "params": {"x": value}}
+    assert words.asked(row, {"x": distribution}) == f"x = {shown}"

@@ -87,7 +87,7 @@ def test_files_are_beside_the_study_file(tmp_path: Path, url: str) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite:///", "sqlite://"])
 def test_a_storage_in_memory_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(StudyError, match="is in memory: it would be lost"):
+    with pytest.raises(StudyError, match="is in memory and would be lost"):
         load(write(tmp_path, f"[study]\nstorage = '{url}'\n" + SPACE))
 
 

@@ -82,7 +82,7 @@ def test_much_output_is_no_trouble(tmp_path: Path, code: str, result: Result) ->
 def test_binary_output_is_a_failure_that_can_be_stored(tmp_path: Path) -> None:
     code = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 9)"
     result = run(script(code), {}, 0, study_file(tmp_path))
-    assert result.problem.startswith("the last line is neither")
+    assert result.problem.startswith("the last line of the output is neither")
     json.dumps(result.problem).encode("ascii")
 
 

@@ -183,7 +183,10 @@ def test_first_trials_that_all_fail_alike_end_a_run(tmp_path: Path) -> None:
     path = write(tmp_path, "raise ValueError(f'no gpu {p[\"x\"]}')", 12)
     code, shown, said = run("run", path)
     assert code == 3
-    assert f"The first {ALIKE} trials of this run all failed alike: ValueError: no gpu" in said
+    assert (
+        f"The first {ALIKE} trials of this run all failed in the same way: ValueError: no gpu"
+        in said
+    )
     assert f"{ALIKE} of 12 evaluations" in shown
     run("run", path)  # another few, in case it was mended
     assert lifecycle.count(open_study(load(path)).trials) == {"failed": 2 * ALIKE}
@@ -196,7 +199,7 @@ def test_workers_end_too_where_all_fails(tmp_path: Path) -> None:
     path = write(tmp_path, "raise ValueError('no gpu')", 40)
     code, _, said = run_elsewhere(path)
     assert code == 3
-    assert said.count("all failed alike: ValueError: no gpu") == 1
+    assert said.count("all failed in the same way: ValueError: no gpu") == 1
 
 
 def failed(study: optuna.Study, reason: str) -> None:
@@ -273,7 +276,7 @@ def test_a_value_is_revised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((0, 1.0), 1, "trial 0 was not told: it is by hand"),
+        ((0, 1.0), 1, "trial 0 has no result to correct: it is by hand"),
         ((9, 1.0), 1, "trial 9 is unknown"),
         ((0,), 2, "give one of VALUE and --failed"),
         ((0, 1.0, "--failed"), 2, "give one of VALUE and --failed"),

@@ -154,7 +154,7 @@ for scheme in ("postgresql", "postgresql+psycopg", "mysql", "mysql+pymysql", "re
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "secret" not in done.stdout
-    needs = "needs a driver that is not here: pip install"
+    needs = "needs a driver that is not installed: pip install"
     assert done.stdout.splitlines() == [
         f"postgresql://…@h/d {needs} psycopg2, or write postgresql+psycopg:// and pip install "
         "optpair[postgres]",

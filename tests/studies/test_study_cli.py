@@ -266,9 +266,9 @@ def test_what_cannot_be_told(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"maximize": "minimize"}, "another direction maximize"),
-        ({"[-1, 1]": "[-1, 2]"}, "with another [space]"),
-        ({"= 4": "= 4\nnoise = 0"}, "with another noise, inferred and not 0; restore"),
+        ({"maximize": "minimize"}, "different direction maximize"),
+        ({"[-1, 1]": "[-1, 2]"}, "with a different [space]"),
+        ({"= 4": "= 4\nnoise = 0"}, "with a different noise: inferred there and 0 here; change"),
         ({"lattice": "sobool"}, "acquisition must be one of"),
         ({"[objective]": "[objectives]"}, "unknown key 'objectives'"),
         ({"lattice": "jes", "[space]": "[settings]\nset = 3\n[space]"}, "unknown key 'set'"),
@@ -291,13 +291,13 @@ def test_another_study_or_a_mistake_is_refused(
 def test_a_study_keeps_its_noise(tmp_path: Path) -> None:
     path = write(tmp_path, **{"= 4": "= 4\nnoise = 0"})
     assert shown("run", path)["counts"] == {"told": 4}
-    assert make_sampler(load(path))._noise == 0.0
+    assert make_sampler(load(path))._options.noise == 0.0
     for line, here in {"noise = 0.5": "0.5", "": "inferred"}.items():
         write(tmp_path, **{"= 4": f"= 5\n{line}"})
         for command in ("run", "ask", "recommend"):
             result = CliRunner().invoke(app, [command, str(path)])
             assert result.exit_code == 1
-            assert f"another noise, 0 and not {here}; restore that" in result.stderr
+            assert f"different noise: 0 there and {here} here; change it back" in result.stderr
     write(tmp_path, **{"= 4": "= 5\nnoise = 0.0"})
     assert shown("run", path)["counts"] == {"told": 5}
 
@@ -535,7 +535,7 @@ def test_a_study_of_several_objectives_is_refused(tmp_path: Path) -> None:
     optuna.create_study(
         study_name=file.name, storage=file.storage, directions=["maximize", "minimize"]
     )
-    with pytest.raises(StudyError, match="with another direction maximize, minimize"):
+    with pytest.raises(StudyError, match="with a different direction maximize, minimize"):
         open_study(file)
 
 

@@ -114,13 +114,13 @@ def test_without_a_fidelity_there_is_no_folder_to_go_on_from(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[budget]", "must have either cost, of all trials together, or seconds"),
+        ("[budget]", "must have either cost or seconds"),
         ("[budget]\ncost = 1\nseconds = 2", "must have either cost"),
         ("[budget]\ncost = 0", "cost must be a finite number above 0, not 0"),
         ("[budget]\nsecond = 1", "unknown key 'second'; did you mean 'seconds'"),
         (
             '[outcomes]\na = "minimize"\nb = { high = 1 }',
-            "a fidelity, epochs, goes with one outcome",
+            "a fidelity, epochs, works with one outcome only",
         ),
     ],
 )

@@ -80,8 +80,8 @@ def test_a_file_with_outcomes(tmp_path: Path) -> None:
         ("[outcomes]\na = { high = 2 }", "has only constraints, a, so no point is better"),
         ("[outcomes]\na = { high = 1, low = 2 }", "a: low must be below high, not low=2, high=1"),
         ("[outcomes]\na = { hihg = 1 }", "unknown key 'hihg'; did you mean 'high'"),
-        ("[outcomes]\na = { direction = 'minimize', high = 1 }", "either direction, of an objec"),
-        ("[outcomes]\na = { noise = 1 }", "either direction, of an objective, or low or high"),
+        ("[outcomes]\na = { direction = 'minimize', high = 1 }", r"either direction \(an objec"),
+        ("[outcomes]\na = { noise = 1 }", r"either direction \(an objective), or low or high"),
         ("[outcomes]\na = { high = nan }", "high must be a finite number, not nan"),
         ("[outcomes]\na = { high = 1, bounds = [0, 1] }", "bounds, guess and sure are for objec"),
         ("[outcomes]\na = { direction = 'minimize', bounds = [1, 0] }", "bounds must increase"),
@@ -117,7 +117,7 @@ def test_values_by_name(
     [
         ('{"gain": 0.5, "cots": 2}', "no outcome 'cots': [outcomes] has 'gain', 'cost', 'load'; "),
         ('{"gain": 0.5, "cots": 2}', "did you mean 'cost'?"),
-        ("0.5", "must have values by name, of 'gain', 'cost', 'load', and not be 0.5"),
+        ("0.5", "must be a table of values by name ('gain', 'cost', 'load'), not 0.5"),
         ('{"gain": NaN, "cost": 1}', "gain must be a finite number, not nan"),
         ('{"gain": 1.5}', "gain must be within its bounds, -inf to 1, not 1.5"),
         ('{"gain": true}', "gain must be a finite number, not True"),
@@ -270,7 +270,11 @@ def test_ask_tell_and_revise_by_hand(tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         (["gian=1"], 1, "there is no outcome 'gian'.*did you mean 'gain'"),
-        (["0.5"], 1, "does not say what it is of: write gain=0.5, and likewise for cost, load"),
+        (
+            ["0.5"],
+            1,
+            "does not say which outcome it is: write gain=0.5, and likewise for cost, load",
+        ),
         (["gain=1.5"], 1, "gain must be within its bounds"),
         (["gain=nan"], 2, "must be a finite number, not nan"),
         (["gain=1", "gain=2"], 2, "VALUE is given twice for gain"),
@@ -296,7 +300,7 @@ def test_what_cannot_be_told(tmp_path: Path, words: list[str], code: int, messag
         ({'cost = "minimize"': 'cots = "minimize"'}, "did you mean 'cost'?"),
         ({'cost = "minimize"': 'cost = "maximize"'}, 'cost is "minimize" there and "maximize"'),
         ({"[-inf, 1]": "[0, 1]"}, "bounds = [-inf, 1.0] } there and"),
-        ({OUTCOMES: ""}, "there are gain, cost, load there, and none here"),
+        ({OUTCOMES: ""}, "gain, cost, load there and none here"),
     ],
 )
 def test_a_file_whose_outcomes_changed_is_refused(
@@ -308,7 +312,7 @@ def test_a_file_whose_outcomes_changed_is_refused(
     for command in ("ask", "status"):
         code, _, said = run(command, path)
         assert code == 1
-        assert "with another [outcomes]: " in said
+        assert "with a different [outcomes]: " in said
         assert message in said
 
 

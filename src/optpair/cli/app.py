@@ -173,7 +173,7 @@ def _close(study: StudyFile, ran: Ran, json: bool, context: list[str]) -> None:
     """Show what a run has come to. A storage that is away now undoes no evaluation."""
     from optpair.studies import commands, config, storage
 
-    later = f"optpair recommend {study.path.name} shows it when the storage is back"
+    later = f"run optpair recommend {study.path.name} when the storage is back"
     try:
         found = commands.status(study, ran.study)
     except (config.StudyError, storage.AwayError) as error:
@@ -222,7 +222,7 @@ def ask(
         from optpair.studies import commands
 
         found = commands.ask(study, n or 1, context or ())
-        text = "\n".join(f"trial {row['trial']}: {words.asked(row)}" for row in found)
+        text = "\n".join(f"trial {row['trial']}: {words.asked(row, study.space)}" for row in found)
         _show(found[0] if n is None else found, json, text)
 
 
@@ -315,7 +315,7 @@ def revise(
 def _whole(name: str, rest: list[str]) -> int:
     """The first word, which must be a trial's number."""
     if not rest:
-        _fail(f"{name} is missing; --params gives a point of your own instead", USAGE)
+        _fail(f"{name} is missing; or give a point of your own with --params", USAGE)
     if not rest[0].isdecimal():
         _fail(f"{name} must be an int of at least 0, not {rest[0]!r}", USAGE)
     return int(rest.pop(0))

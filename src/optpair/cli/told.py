@@ -52,7 +52,7 @@ def _number(what: str, given: Any) -> float:
     except (TypeError, ValueError):
         fail(f"{what} must be a number, not {given!r}", USAGE)
     if not abs(value) <= LARGEST:
-        fail(f"{what} must be a finite number, not {value}; --failed says that it failed", USAGE)
+        fail(f"{what} must be a finite number, not {value}; use --failed if it failed", USAGE)
     return value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -23,10 +25,16 @@ def status(found: dict[str, Any], observed: bool = True) -> str:
         lines += _observed(found)
     lines += [f"failed: trial {row['trial']}: {row['reason']}" for row in found["failures"]]
     lines += [
-        f"{row['state']}: trial {row['trial']}, since {row['started']}: {_short(row['params'])}"
+        f"{row['state']}: trial {row['trial']}, since {_minute(row['started'])}: "
+        f"{_short(row['params'])}"
         for row in found["out"]
     ]
     return "\n".join(lines)
+
+
+def _minute(when: str | None) -> str:
+    """A time without its seconds: 2026-11-18 16:19."""
+    return "some time" if when is None else when[:16].replace("T", " ")
 
 
 def _made(found: dict[str, Any]) -> str:
@@ -42,7 +50,7 @@ def _observed(found: dict[str, Any]) -> list[str]:
     """The best observed trial, or those on the observed front."""
     best = found["best_observed"]
     if best == [] or (best is None and "outcomes" in found and found["counts"].get("told")):
-        return ["best observed none: no trial has all objectives and meets all constraints"]
+        return ["best observed: none yet; no trial has all objectives and meets all constraints"]
     rows = best if isinstance(best, list) else [best] if best else []
     from optpair.studies.results import brief  # late: `--help` answers at once
 
@@ -53,18 +61,27 @@ def _observed(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def asked(row: dict[str, Any]) -> str:
+def asked(row: dict[str, Any], space: Mapping[str, Any]) -> str:
     """A trial to be run: its parameters, and what else is known of its row."""
-    label = f" ({_listed(row['row'])})" if "row" in row else ""
-    return f"{_listed(row['params'])}{label}"
+    params = {n: _to_run(value, space[n]) for n, value in row["params"].items()}
+    label = f" ({_listed({n: repr(v) for n, v in row['row'].items()})})" if "row" in row else ""
+    return f"{_listed(params)}{label}"
 
 
-def _short(params: dict[str, Any]) -> str:
+def _to_run(value: Any, distribution: Any) -> str:
+    """A value for people to set: of a range without steps, to a hundred-thousandth of it."""
+    if not isinstance(value, float) or getattr(distribution, "step", 0) is not None:
+        return repr(value)  # steps, or a category that is a number
+    if distribution.log:
+        return f"{value:.5g}"
+    decimals = 5 - math.floor(math.log10(distribution.high - distribution.low))
+    return repr(round(value, decimals))
+
+
+def _short(params: Mapping[str, Any]) -> str:
     """Parameters to be read, with five digits."""
-    shown = {n: f"{v:.5g}" if isinstance(v, float) else repr(v) for n, v in params.items()}
+    return _listed({n: f"{v:.5g}" if isinstance(v, float) else repr(v) for n, v in params.items()})
+
+
+def _listed(shown: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in shown.items())
-
-
-def _listed(params: dict[str, Any]) -> str:
-    """Parameters to be run, with every digit."""
-    return ", ".join(f"{name} = {value!r}" for name, value in params.items())

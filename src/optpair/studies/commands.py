@@ -242,8 +242,8 @@ def _named(given: Mapping[str, float], file: StudyFile) -> dict[str, float]:
     names = list(file.outcomes)
     if ONLY in given and len(names) > 1:
         raise StudyError(
-            f"a number alone does not say what it is of: write {names[0]}={given[ONLY]:g}, and "
-            f"likewise for {', '.join(names[1:])}"
+            f"a number alone does not say which outcome it is: write {names[0]}={given[ONLY]:g}, "
+            f"and likewise for {', '.join(names[1:])}"
         )
     return {name or names[0]: value for name, value in given.items()}
 
@@ -303,8 +303,8 @@ def revise(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
     trial = _numbered(file, _trials(study), number)
     if lifecycle.state(trial) not in ("told", "failed"):
         raise StudyError(
-            f"trial {number} was not told: it is {lifecycle.state(trial)}; revise corrects a value "
-            "or a failure, tell gives one"
+            f"trial {number} has no result to correct: it is {lifecycle.state(trial)}; use tell to "
+            "give it one"
         )
     value: Any = dict(result.values) if file.named else result.values.get(VALUE)
     noise: Any = dict(result.noise_var) if file.named else result.noise_var.get(VALUE)

@@ -178,8 +178,8 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
     study.end()
     if space.fidelities and len(outcomes) > 1:
         raise StudyError(
-            f"[space] a fidelity, {', '.join(space.fidelities)}, goes with one outcome, and there "
-            f"are {', '.join(outcomes)}: fix it in the command, or leave all outcomes but one out"
+            f"[space] a fidelity, {', '.join(space.fidelities)}, works with one outcome only, and "
+            f"there are {', '.join(outcomes)}: fix its value in the command, or keep one outcome"
         )
     if found.stop is not None and len(found.objectives) > 1:
         raise StudyError(
@@ -218,8 +218,8 @@ def _budget(content: object) -> Budget:
     table.end()
     if (cost is None) == (seconds is None):
         raise StudyError(
-            "[budget] must have either cost, of all trials together, or seconds, which are "
-            "measured: costs have one unit"
+            "[budget] must have either cost or seconds, for all trials together: costs have one "
+            "unit"
         )
     return Budget(float(cost or seconds), timed=cost is None)
 
@@ -294,8 +294,8 @@ def _check_options(arguments: list[str], space: StudySpace) -> None:
     for option, argument in pairwise(arguments):
         if OPTION.match(option) and set(names_in(argument)) & space.conditions.when.keys():
             raise StudyError(
-                f"[objective] {option!r}, {argument!r} would leave the option alone where the "
-                f"parameter is not there; write {option + '=' + argument!r}"
+                f"[objective] {option!r}, {argument!r} would leave the option without a value when "
+                f"the parameter is inactive; write {option + '=' + argument!r}"
             )
 
 
@@ -316,7 +316,9 @@ def _check_dashes(arguments: list[str], space: StudySpace) -> None:
 def _storage(url: str, path: Path) -> str:
     """The URL, with a file's path taken from the study file's folder."""
     if url in (f"{SQLITE}:memory:", SQLITE, "sqlite://"):
-        raise StudyError(f"[study] storage {url!r} is in memory: it would be lost; name a file")
+        raise StudyError(
+            f"[study] storage {url!r} is in memory and would be lost: give the name of a file"
+        )
     for scheme in (SQLITE, "journal:///"):
         if url.startswith(scheme):
             return scheme + str(path.parent / url.removeprefix(scheme))

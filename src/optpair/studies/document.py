@@ -41,7 +41,7 @@ class Table:
         """An error where a key is left that nobody knows."""
         for key in self._left:
             close = difflib.get_close_matches(key, self._known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f"; did you mean {close[0]!r}?" if close else "."
             raise StudyError(
                 f"{self.label} has an unknown key {key!r}{hint} "
                 f"It may have {', '.join(self._known)}"

@@ -80,8 +80,8 @@ class Endings:
             return None
         return Ending(
             "alike",
-            f"The first {ALIKE} trials of this run all failed alike: {reason.rstrip('.')}. Mend "
-            "the objective and run this again, or go on with --keep-going.",
+            f"The first {ALIKE} trials of this run all failed in the same way: "
+            f"{reason.rstrip('.')}. Fix the objective and run this again, or use --keep-going.",
         )
 
 

@@ -45,7 +45,7 @@ def evaluator(file: StudyFile) -> Evaluate:
     if isinstance(file.objective, Function):
         function = find(file.objective, file.folder)
         return lambda params, number, folder: call(function, params, number, file, folder)
-    raise StudyError(f"{file.path.name} has no [objective]: ask and tell are for such a study")
+    raise StudyError(f"{file.path.name} has no [objective]: use ask and tell")
 
 
 def find(objective: Function, folder: Path) -> Callable[[dict[str, Any]], Any]:
@@ -172,7 +172,9 @@ def parse(output: str, file: StudyFile) -> Result:
         return read(float(lines[-1]), file)
     with contextlib.suppress(ValueError, RecursionError):
         return read(json.loads(lines[-1]), file)
-    return Result(problem="the last line is neither a number nor a JSON object with a value")
+    return Result(
+        problem="the last line of the output is neither a number nor a JSON object with a value"
+    )
 
 
 def _tail(file: IO[bytes], most: int = TAIL) -> str:

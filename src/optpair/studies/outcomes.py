@@ -61,7 +61,7 @@ def _outcome(name: str, own: object) -> Outcome:
     limited = low is not None or high is not None
     if (direction is not None) == limited:
         raise StudyError(
-            f"{label} must have either direction, of an objective, or low or high, of a constraint"
+            f"{label} must have either direction (an objective), or low or high (a constraint)"
         )
     if limited and not (bounds is None and guess is None and sure is None):
         raise StudyError(f"{label}: bounds, guess and sure are for objectives, not for constraints")

@@ -80,7 +80,7 @@ def _read(returned: object, file: StudyFile) -> Result:
         table = {names[0]: returned}
     else:
         raise ValueError(
-            f"the result must have values by name, of {', '.join(map(repr, names))}, and not be "
+            f"the result must be a table of values by name ({', '.join(map(repr, names))}), not "
             f"{reprlib.repr(returned)}"
         )
     noise = table.pop(NOISE, None)

@@ -148,7 +148,7 @@ def read_space(content: Mapping[str, Any], where: Sequence[str], folder: Path) -
             parameters[name] = parameter
     tuned = [name for name in names if not isinstance(parameters.get(name), Fidelity | Context)]
     if all(distributions[name].single() for name in tuned):
-        raise StudyError("[space] has nothing to tune: no parameter has more than one value")
+        raise StudyError("[space] has nothing to tune: every parameter has only one value")
     try:
         space = StudySpace(distributions, parameters, where)
     except (TypeError, ValueError) as error:

@@ -32,7 +32,7 @@ from optpair.studies.spaces import StudySpace
 SPACE, NOISE = "optpair:space", "optpair:noise"
 """What a study is kept with: attributes that another file of the same name must agree with."""
 
-MAKES = "; optpair run or optpair ask makes it"
+MAKES = " yet; optpair run or optpair ask creates it"
 BUSY = 60  # seconds that a worker waits for another's write to an SQLite file
 TRIES = 7
 LONGEST = 30.0  # seconds between two tries
@@ -122,7 +122,7 @@ def _opening(url: str) -> Iterator[None]:
         scheme = urlsplit(url).scheme
         needed = f"pip install {NEEDED[scheme]}" if scheme in NEEDED else first_line(error)
         where = without_secrets(url)
-        raise StudyError(f"{where} needs a driver that is not here: {needed}") from error
+        raise StudyError(f"{where} needs a driver that is not installed: {needed}") from error
     except Exception as error:
         where = without_secrets(url)
         raise StudyError(f"{where} cannot be opened: {first_line(error)}") from error
@@ -213,7 +213,7 @@ def _check_same(file: StudyFile, study: Study, make: bool) -> None:
     if stored.get(NOISE) != file.noise:
         both = (stored.get(NOISE), file.noise)
         old, new = ("inferred" if noise is None else f"{noise:g}" for noise in both)
-        raise _differs(file, f"noise, {old} and not {new}")
+        raise _differs(file, f"noise: {old} there and {new} here")
 
 
 def _name_metrics(study: Study, names: list[str]) -> None:
@@ -237,9 +237,9 @@ def _other_outcomes(
 ) -> str:
     """The first outcome that differs, as study files write it."""
     if there is None:
-        return f"there is one value without a name there, direction {directions[0]}"
+        return f"one value without a name there, direction {directions[0]}"
     if here is None:
-        return f"there are {', '.join(own['name'] for own in there)} there, and none here"
+        return f"{', '.join(own['name'] for own in there)} there and none here"
     old, new = ({own["name"]: _spelt_outcome(own) for own in all_} for all_ in (there, here))
     for name in [*new, *old]:
         if old.get(name) != new.get(name):
@@ -299,8 +299,8 @@ def _spelt(stored: Mapping[str, Any]) -> str:
 
 def _differs(file: StudyFile, what: str) -> StudyError:
     return StudyError(
-        f"{file.path.name}: study {file.name!r} is in {shown(file)} with another {what}; "
-        "restore that, or give this study another name"
+        f"{file.path.name}: study {file.name!r} exists in {shown(file)} with a different {what}; "
+        "change it back, or give this study another name"
     )
 
 

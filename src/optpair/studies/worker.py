@@ -45,7 +45,7 @@ Told = Callable[[int, Result], None]
 OVER = "optpair:over"
 """The attribute of a study that [stop] has ended: what it said."""
 
-PAUSED = "Paused; optpair resume, or the page of optpair watch, goes on."
+PAUSED = "Paused. Resume by optpair resume, or from the page of optpair watch."
 SHORTEST = 1e-6  # seconds that an evaluation takes at least
 PATIENT = 130
 """Tries to store a value while the storage is away: an hour."""
@@ -200,7 +200,7 @@ def _one(
         return
     told(trial.number, result)
     failed = f"failed: {lifecycle.reason(result.problem)}"
-    on = "" if before is None else f" (going on from trial {before})"
+    on = "" if before is None else f" (continues trial {before})"
     aside = f"; {result.problem}" if result.values and result.problem else ""
     say(f"trial {trial.number}: {brief(result.values) if result.values else failed}{on}{aside}")
 
