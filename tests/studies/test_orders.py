@@ -228,8 +228,8 @@ def test_workers_are_told_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file, started = load(write(tmp_path)), list[list[str]]()
     monkeypatch.setattr(processes.subprocess, "Popen", lambda c, **_: started.append(c))
     study = open_study(file)
-    processes._start(file, Endings(study, file))
-    processes._start(file, Endings(study, file, 1e6, keep_going=True))
+    processes._start(file, Endings(study, file), ())
+    processes._start(file, Endings(study, file, 1e6, keep_going=True), ())
     assert "--seconds" not in started[0]
     assert started[1][5] == "--seconds"
     assert 1e6 - 60 < float(started[1][6]) <= 1e6

@@ -81,7 +81,7 @@ def test_a_file_with_outcomes(tmp_path: Path) -> None:
         ("[outcomes]\na = { high = 1, low = 2 }", "a: low must be below high, not low=2, high=1"),
         ("[outcomes]\na = { hihg = 1 }", "unknown key 'hihg'; did you mean 'high'"),
         ("[outcomes]\na = { direction = 'minimize', high = 1 }", r"either direction \(an objec"),
-        ("[outcomes]\na = { noise = 1 }", r"either direction \(an objective), or low or high"),
+        ("[outcomes]\na = { noise = 1 }", r"either direction \(an objective\), or low or high"),
         ("[outcomes]\na = { high = nan }", "high must be a finite number, not nan"),
         ("[outcomes]\na = { high = 1, bounds = [0, 1] }", "bounds, guess and sure are for objec"),
         ("[outcomes]\na = { direction = 'minimize', bounds = [1, 0] }", "bounds must increase"),
