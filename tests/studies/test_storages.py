@@ -344,7 +344,7 @@ def test_a_recommendation_that_cannot_be_read_is_no_error(
     file: StudyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Sampler:
-        def recommend(self, study: optuna.Study) -> Any:
+        def recommend(self, study: optuna.Study, **context: Any) -> Any:
             raise StorageInternalError("no route to host")
 
     monkeypatch.setattr(commands, "_answering", lambda file, study: Sampler())
