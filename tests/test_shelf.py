@@ -10,6 +10,7 @@ import pytest
 
 from optpair import Constraint, Objective, Optimizer, Settings, Space, Stop, minimize
 from optpair.cube.candidates import ANCHORS, Screening
+from optpair.engine import query
 from optpair.engine.session import region_of
 from optpair.gp import Hyperparameters, condition
 from optpair.gp.paths import sample_paths
@@ -128,6 +129,28 @@ def test_the_optimum_of_a_path_is_the_best_row() -> None:
         every = paths.at(space.table)
         np.testing.assert_allclose(optima.best, every.max(-1), rtol=1e-6)
         np.testing.assert_array_equal(optima.star, space.table[np.argmax(every, -1)])
+
+
+def test_what_teaches_most_is_looked_for_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of more rows than there are points that fill any other space."""
+    found: list[tuple[Any, float]] = []
+    inner = query.maximise
+
+    def maximise(acquisition: Any, *args: Any, **kwargs: Any) -> Any:
+        x, value = inner(acquisition, *args, **kwargs)
+        found.append((acquisition, value))
+        return x, value
+
+    monkeypatch.setattr(query, "maximise", maximise)
+    given = [row | {"pKa": 2 + i / 200} for i, row in enumerate(rows(2000))]
+    space = Space.of_rows(given)
+    opt = Optimizer(space, seed=0, settings=Settings(exploit=0.0))
+    for _ in range(8):
+        trial = opt.ask()
+        opt.tell(trial, lost(trial.params))
+    assert len(found) >= 3
+    for acquisition, value in found:
+        assert value == pytest.approx(float(np.max(acquisition.values(space.table))))
 
 
 def test_suggestions_and_recommendations_are_rows() -> None:

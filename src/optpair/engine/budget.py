@@ -6,7 +6,7 @@ from optpair.engine.settings import Settings
 
 CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
 STARS = 128  # points of sampled optima that are screened, or one of each optimum
-LISTED = 1024  # rows of a table that are all screened beside sampled optima; of more, some are
+LISTED = 10_000  # rows of a table that are all screened beside sampled optima; of more, some are
 MANY, FEW = 8, 5  # parameters, and trials for each of them
 PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 

@@ -20,6 +20,7 @@ from optpair.streams import Stream
 from optpair.trials.data import Data
 
 FULL = 4  # one sampled optimum in so many is looked at as it is, the others at other fidelities
+FINALISTS = 256  # rows of a table that are compared by all pairs, as no climb makes up for a few
 LEVELS = 32  # fidelities that are compared where a climb has ended
 
 
@@ -58,6 +59,9 @@ def choose(
         values = acquisition.rough.screen(points)
         if optima is not None and shared.promising is None:
             shared.promising = promising(points, values, starts)
+        if region.table is not None and acquisition.rough is not acquisition:
+            best = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")[:FINALISTS]
+            points, values = points[best], acquisition.screen(points[best])
     shape = bends(model.posteriors[0])
     x, value = maximise(
         acquisition, region, points, values, starts=starts, steps=engine.steps, bends=shape
