@@ -71,9 +71,10 @@ def test_suggestions_are_modelled_and_the_recommendation_runs(seed: int) -> None
     assert len(model.told()) == 18  # every trial is modelled
     found = sampler.recommend(study)
     runs(dict(found.params))
-    tried = {trial.params.get("degree") for trial in study.trials}
+    names = ("kernel", "degree")
+    tried = {name: {trial.params.get(name) for trial in study.trials} for name in names}
     for params in sampler.belief(study).params:
-        if params.get("degree") in tried:  # what another one needs, nobody has seen
+        if all(params.get(name) in tried[name] for name in names):  # of others nobody has seen any
             runs(dict(params))
 
 
