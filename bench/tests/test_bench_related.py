@@ -106,7 +106,7 @@ def test_the_table_says_how_much_earlier() -> None:
         for seed in range(2)
     ]
     text = analysis.markdown(rows, experiments.get("transfer"))
-    said = "has after 10·D is reached by *after related studies* in 5.0·D"
+    said = "*after related studies* reaches in 5.0·D what *optpair (default)* reaches in 10·D"
     assert said in text
-    assert "by *after unrelated studies* in 10.0·D" in text
-    assert "by *optpair (default)* in more than 10·D" in text
+    assert "*after unrelated studies* reaches in 10.0·D what" in text
+    assert "*optpair (default)* reaches in more than 10·D what" in text

@@ -155,8 +155,8 @@ def _earlier(rows: Sequence[Row], first: str, others: Sequence[str]) -> str:
         if found is not None:
             when = f"in {found:.1f}·D" if np.isfinite(found) else f"in more than {HALF}·D"
             said.append(
-                f"What *{statistics.label(other)}* has after {HALF}·D is reached by "
-                f"*{statistics.label(method)}* {when}."
+                f"*{statistics.label(method)}* reaches {when} what *{statistics.label(other)}* "
+                f"reaches in {HALF}·D."
             )
     return " ".join(said)
 
