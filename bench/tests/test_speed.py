@@ -237,6 +237,7 @@ def test_asks_with_several_outcomes_are_timed_in_turn() -> None:
         "one objective": 1,
         "one constraint": 1,
         "two objectives": 1,
+        "a fidelity": 1,
     }
     assert all(own > 0 for seconds in found.values() for own in seconds)
     known = {"one objective": [0.02], "one constraint": [0.03], "two objectives": [0.05]}

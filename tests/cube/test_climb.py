@@ -344,6 +344,19 @@ def test_a_fixed_category_is_kept() -> None:
     assert np.all(value >= mixed_function(X))
 
 
+def test_where_all_that_is_discrete_is_fixed_there_is_one_climb() -> None:
+    """As on the slice of a fidelity: nothing is moved, and nothing is climbed twice."""
+    start = MIXED.spread(np.random.default_rng(8).uniform(size=(8, 4)))
+    start[:, ~MIXED.continuous] = start[0, ~MIXED.continuous]
+    low, high = np.zeros(6), np.ones(6)
+    low[~MIXED.continuous] = high[~MIXED.continuous] = start[0, ~MIXED.continuous]
+    region, known, alone = Region(MIXED, low, high), Known(mixed_function), Known(mixed_function)
+    end = climb(known, start, region, 20, enough=PRECISE)
+    once = ascend(alone, start, region, MIXED.continuous, 20, enough=PRECISE)
+    np.testing.assert_array_equal(end.x, once.x)
+    assert known.looked == alone.looked
+
+
 # --- maximise -----------------------------------------------------------------------------------
 
 

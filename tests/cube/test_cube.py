@@ -73,7 +73,6 @@ def test_structure() -> None:
     assert layout.groups == ((2, 5), (7, 9))
     assert np.flatnonzero(cube.continuous).tolist() == [0, 5]
     assert np.flatnonzero(layout.numeric).tolist() == [0, 1, 5, 6, 9]
-    assert not layout.is_continuous
     assert pytest.approx(1.0, abs=1e-15) == np.hypot(HOT, HOT)
 
 
@@ -249,7 +248,6 @@ def test_perturb_takes_a_scale_for_each_point_and_repeats_with_its_seed() -> Non
 
 def test_box() -> None:
     cube = Cube.box(3)
-    assert cube.layout.is_continuous
     assert cube.continuous.all()
     assert cube.layout.numeric.all()
     assert (cube.dimensions, cube.parameters) == (3, 3)

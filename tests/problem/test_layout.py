@@ -29,7 +29,6 @@ def test_columns_of_a_space() -> None:
     assert MIXED.log.tolist() == [False] * 5 + [True, False]
     assert MIXED.numeric.tolist() == [True] + [False] * 3 + [True] * 3
     assert MIXED.continuous.tolist() == [True] + [False] * 6
-    assert not MIXED.is_continuous
 
 
 def test_two_categories_are_as_far_apart_as_a_unit_step() -> None:
@@ -41,7 +40,7 @@ def test_two_categories_are_as_far_apart_as_a_unit_step() -> None:
 
 def test_a_box_is_continuous() -> None:
     box = Layout.box(3)
-    assert box.is_continuous
+    assert box.continuous.all()
     assert box.continuous.all()
     assert (box.dimensions, box.parameters) == (3, 3)
 

@@ -342,7 +342,7 @@ def speed(
         int, typer.Option(min=0, help="Instead: the slowest ask of a search of this many trials.")
     ] = 0,
     outcomes: Annotated[
-        bool, typer.Option("--outcomes", help="Instead: a constraint, and two objectives.")
+        bool, typer.Option("--outcomes", help="Instead: a constraint, two objectives, a fidelity.")
     ] = False,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Cores for everything; all by default.")

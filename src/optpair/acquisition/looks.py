@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,11 +31,18 @@ from optpair.acquisition.special.truncation import (
     moment_matched_gain_and_slopes,
 )
 from optpair.gp.conditioned import Conditioned, Functionals
-from optpair.gp.kernels.base import Between
+from optpair.gp.kernels.base import Between, Target
 from optpair.gp.posterior import Posterior, Query
 from optpair.optima.base import Optima
 from optpair.shapes import Float
 from optpair.threads import engine_work
+
+
+def a_target(posterior: Posterior, targets: Mapping[int, float]) -> Target:
+    """A point at the target: where it is does not matter, as kernels are stationary."""
+    middle = np.full((1, posterior.dimensions), 0.5)
+    middle[:, list(targets)] = list(targets.values())
+    return posterior.covariance.target(middle)
 
 
 class Beside(NamedTuple):
@@ -49,16 +57,15 @@ class Beside(NamedTuple):
     """The prior covariance of f(x, u) and f(x, t): of the fidelities alone."""
 
     @classmethod
-    def of(cls, posterior: Posterior, targets: Mapping[int, float], X: Points) -> Beside:
-        """The posterior at X and beside it."""
+    def of(
+        cls, posterior: Posterior, targets: Mapping[int, float], aside: Target, X: Points
+    ) -> Beside:
+        """The posterior at X and beside it; `aside` is what `a_target` gives."""
         columns, values = list(targets), list(targets.values())
-        T, middle = X.copy(), np.full((1, X.shape[1]), 0.5)
-        T[:, columns] = middle[:, columns] = values
-        line = np.repeat(middle, len(X), 0)
-        line[:, columns] = X[:, columns]
-        prior = posterior.covariance.between(line, middle)  # kernels are stationary
+        T, line = X.copy(), np.full(X.shape, 0.5)
+        T[:, columns], line[:, columns] = values, X[:, columns]
         both = posterior.at(np.concatenate([X, T]))
-        return cls(both, both.means[..., len(X) :], both.variance, prior)
+        return cls(both, both.means[..., len(X) :], both.variance, aside.between(line))
 
     @property
     def whitened(self) -> tuple[Float[np.ndarray, "M q n"], Float[np.ndarray, "M q n"]]:
@@ -86,9 +93,13 @@ class LookJES(JES):
 
     targets: Mapping[int, float] = field(default_factory=dict)
 
+    @cached_property
+    def _aside(self) -> Target:
+        return a_target(self.posterior, self.targets)
+
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""
-        beside = Beside.of(self.posterior, self.targets, X)
+        beside = Beside.of(self.posterior, self.targets, self._aside, X)
         z, zt = _halves(self.conditioned.at(beside.both.X, beside.both).z)
         here, there = _halves(beside.variance[:, None])
         taken = np.minimum(_squares(z), here)
@@ -108,7 +119,7 @@ class LookJES(JES):
         self, X: Points, rows: Rows = None
     ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """α(x), and its derivatives."""
-        beside = Beside.of(self.posterior, self.targets, X)
+        beside = Beside.of(self.posterior, self.targets, self._aside, X)
         at = self.conditioned.at(beside.both.X, beside.both)
         (z, zt), (here, there) = _halves(at.z), _halves(beside.variance[:, None])
         squares, known = _squares(z), _squares(zt)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +25,8 @@ from optpair.acquisition.kg import (
     lines_gain,
     lines_gain_and_slopes,
 )
-from optpair.acquisition.looks import Beside
-from optpair.gp.kernels.base import Between
+from optpair.acquisition.looks import Beside, a_target
+from optpair.gp.kernels.base import Between, Target
 from optpair.gp.posterior import Posterior, as_points
 from optpair.optima.base import Optima
 from optpair.shapes import Float
@@ -37,6 +38,10 @@ class LookKG(KG):
     """The knowledge gradient (M17) of looks at any fidelity, in units of y."""
 
     targets: Mapping[int, float] = field(default_factory=dict)
+
+    @cached_property
+    def _aside(self) -> Target:
+        return a_target(self.posterior, self.targets)
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """KG(x)."""
@@ -78,7 +83,7 @@ class LookKG(KG):
     ]:
         """The lines of (M16), √(s + σ²), and what they are made of."""
         posterior = self.posterior
-        beside = Beside.of(posterior, self.targets, X)
+        beside = Beside.of(posterior, self.targets, self._aside, X)
         between = posterior.covariance.between(X, self.places)
         own_variance = beside.variance[:, : len(X)]
         variance = np.maximum(own_variance, posterior.floor[:, None])[..., None]

@@ -262,7 +262,7 @@ def climb(
         bends=bends,
         rivals=rivals,
     )
-    if layout.is_continuous or not region.open.any():
+    if not np.any(region.open & ~layout.continuous):  # nothing is left to be moved
         return up
     later = max(steps // 2, 4) if layout.continuous.any() else 0
     at = X

@@ -158,8 +158,3 @@ class Layout:
         if not self.log[column]:
             return index / last
         return np.log1p(index / offset) / np.log1p(last / offset)
-
-    @property
-    def is_continuous(self) -> bool:
-        """Whether every point of the cube is legal."""
-        return not self.stepped and not self.groups

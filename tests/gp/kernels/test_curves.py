@@ -90,6 +90,27 @@ def test_points_at_one_fidelity_are_no_exception() -> None:
         np.testing.assert_allclose(moved[:, q], alone.pull(by_K[:, q : q + 1])[:, 0], rtol=1e-9)
 
 
+def test_fidelities_that_come_again_are_no_exception() -> None:
+    """Of many points the common part is made once for each fidelity, and what is kept is right."""
+    rng = np.random.default_rng(4)
+    many = np.column_stack([rng.uniform(size=90), rng.integers(0, 3, (90, 2)) / 2])
+    by_K = rng.normal(size=(M, 90, 5))
+    target = COVARIANCE.target(Y)
+    together = target.between(many)
+    moved = together.pull(by_K)
+    for level in np.unique(many[:, 1:], axis=0):
+        here = np.all(many[:, 1:] == level, axis=1)
+        for _ in range(2):  # made, then kept
+            own = target.between(many[here])
+            np.testing.assert_allclose(together.K[:, here], own.K, rtol=1e-12)
+            np.testing.assert_allclose(moved[:, here], own.pull(by_K[:, here]), rtol=1e-9)
+    for m in range(M):
+        np.testing.assert_allclose(together.K[m], dense(m, many, Y), rtol=1e-12)
+    own = np.tile(many[None, :6], (M, 1, 1))
+    own[..., 1:] = [0.5, 1.0]
+    np.testing.assert_allclose(target.between(own).K, target.between(own[0]).K, rtol=1e-12)
+
+
 def test_jets_are_the_derivatives_of_the_kernel() -> None:
     rows = COVARIANCE.jets(STAR, X, 1).rows
     for m, p in np.ndindex(M, P):

@@ -36,6 +36,7 @@ from optpair.gp.priors import LogNormal, Normal
 from optpair.shapes import Float, Int, Num
 
 SHARE, LENGTH = "common", "curve"  # the hyperparameters w and λ
+MANY = 64  # points, of which so many may have the same fidelities that it is worth a look
 EIGHTH = 8  # one frequency in so many is of the common curve, which is of few columns
 
 
@@ -152,16 +153,37 @@ class CurvesTarget:
 
     def between(self, X: Points) -> CurvesBetween:
         """cov(f(x), f(y)); of points with the same fidelities the common part is made once."""
-        u = X[..., self.covariance.fidelities]
-        if u.shape[-2] > 1 and np.all(u == u[..., :1, :]):
-            u = u[..., :1, :]
-        every, common = self.every.between(X), self.common.between(u)
+        every, common = self.every.between(X), self._alike(X[..., self.covariance.fidelities])
         return CurvesBetween(self.covariance, every, common, every.K + common.K)
+
+    def _alike(self, u: Points) -> RadialBetween:
+        """The common part: one row where all points have the same fidelities, which is kept."""
+        first = u.reshape(-1, u.shape[-1])[:1]
+        if np.all(u == first):
+            key = first.tobytes()
+            if key not in self._kept:
+                self._kept.clear()
+                self._kept[key] = self.common.between(first)
+            return self._kept[key]
+        if u.ndim == 2 and len(u) >= MANY:
+            some, place = np.unique(u, axis=0, return_inverse=True)
+            return _repeated(self.common.between(some), place.reshape(-1))
+        return self.common.between(u)
+
+    @cached_property
+    def _kept(self) -> dict[bytes, RadialBetween]:
+        """The last such row: climbs of sample paths ask for the target again and again."""
+        return {}
 
     def of_sets(self, chosen: slice | np.ndarray) -> CurvesTarget:
         """Of some of the sets."""
         every, common = self.every.of_sets(chosen), self.common.of_sets(chosen)
         return CurvesTarget(self.covariance.of_sets(chosen), every, common)
+
+
+def _repeated(one: RadialBetween, place: Int[np.ndarray, " q"]) -> RadialBetween:
+    """The same at points that are each one of those."""
+    return RadialBetween(one.target, one.Z[:, place], one.K[:, place], lambda: one.bend()[:, place])
 
 
 @dataclass(frozen=True)

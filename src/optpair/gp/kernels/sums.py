@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,8 +72,19 @@ class SumCovariance(ABC):
         """cov of f(x) with f, g and h at each x*: the sum over terms of (D1) to (D3)."""
         return SumJets.of(self, star, X, order, along)
 
-    def places(self, term: Term, order: int, along: Along) -> Places:
-        """Where a term's derivatives are among those in the columns `along`."""
+    def places(self, order: int, along: Along) -> tuple[Places, ...]:
+        """Where each term's derivatives are among those in the columns `along`."""
+        key = order, None if along is None else tuple(map(int, along))
+        if key not in self._known:
+            self._known[key] = tuple(self._places(term, order, along) for term in self.terms)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[Any, tuple[Places, ...]]:
+        """Places that were asked for before: a climb asks for the same again and again."""
+        return {}
+
+    def _places(self, term: Term, order: int, along: Along) -> Places:
         wanted = range(self.scale.shape[1]) if along is None else along
         own = {int(column): i for i, column in enumerate(term.columns)}
         found = [(i, own[column]) for i, column in enumerate(wanted) if column in own]
@@ -87,8 +99,8 @@ class SumCovariance(ABC):
         """Prior covariance of (f, g, h) at one point: the sum over terms of (D4)."""
         M, D = len(self.scale), self.scale.shape[1] if along is None else len(along)
         V = np.zeros((M, 1 + order * D, 1 + order * D))
-        for term in self.terms:
-            rows, within, units = self.places(term, order, along)
+        for term, place in zip(self.terms, self.places(order, along), strict=True):
+            rows, within, units = place
             own = term.covariance.jet_variance(order, within)
             V[:, rows[:, None], rows] += own * (units[:, :, None] * units[:, None])
         return V
@@ -204,7 +216,7 @@ class SumJets:
     ) -> SumJets:
         """X is shared, (q, D), or each star has points of its own, (M, P, q, D)."""
         terms = covariance.terms
-        places = tuple(covariance.places(term, order, along) for term in terms)
+        places = covariance.places(order, along)
         parts = tuple(
             t.covariance.jets(star[..., t.columns], X[..., t.columns], order, p.within)
             for t, p in zip(terms, places, strict=True)
