@@ -1,4 +1,4 @@
-"""What people are told, in their own units: recommendations, predictions, beliefs."""
+"""Answers in the user's units: recommendations, predictions, beliefs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Decode = Callable[[np.ndarray], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Doubted:
-    """A trial whose value is more likely a slip than what the others predict there.
+    """A trial whose value is far from what the others predict, and more likely a mistake.
 
-    It counts for nothing until another trial at the same point agrees; `revise` corrects it.
+    It does not count until another trial at the same point agrees; `revise` corrects it.
     """
 
     trial: Trial
@@ -52,7 +52,7 @@ def doubts(answers: Answers, problem: Problem, told: Sequence[Trial]) -> tuple[D
 
 @dataclass(frozen=True)
 class Predicted:
-    """What is believed of the noiseless value of one outcome at a point; `interval` holds 95 %."""
+    """The predicted noiseless value of one outcome at a point; `interval` is the 95 % interval."""
 
     mean: float
     std: float
@@ -96,19 +96,19 @@ def _studies(lent: Mapping[str, float]) -> str:
 class Recommendation:
     """The best predicted point, and how sure that prediction is.
 
-    `mean`, `std` and `interval` (95 %) are about the noiseless value at `params`. `observed` is the
-    told trial with the best value: under noise, often only the luckiest one. `doubted` are trials
-    whose values look like slips, and `left_out` are parameters that trials have and the model has
-    not, each with the reason. `outcomes` has the same predictions by the outcomes' names.
+    `mean`, `std` and `interval` (95 %) are of the noiseless value at `params`. `observed` is the
+    told trial with the best value: with noise, often only the luckiest one. `doubted` are trials
+    whose values look like mistakes, and `left_out` are parameters that trials have but the model
+    does not, each with the reason. `outcomes` has the same predictions by the outcomes' names.
 
-    Under constraints it is the best predicted of the points that meet all of them with a
-    probability of at least 95 %; `chance` is that probability. Where there is no such point, it is
-    the one that is most likely to meet them: `chance` is below 0.95 then. `observed` is the best of
-    the trials whose values meet the constraints or, where none does, the one that comes closest.
+    With constraints, it is the best predicted of the points that meet all of them with a
+    probability of at least 95 %; `chance` is that probability. If there is no such point, it is
+    the one that is most likely to meet them, and `chance` is below 0.95. `observed` is the best of
+    the trials whose values meet the constraints or, if none does, the one that comes closest.
 
-    Where all values are exact (`noise=0`), a prediction has to beat the best of them: unless the
-    whole interval of the best predicted point is better, the best observed trial is recommended,
-    with its value and an interval of no width.
+    If all values are exact (`noise=0`), a prediction has to beat the best of them: unless the whole
+    interval of the best predicted point is better, the best observed trial is recommended, with its
+    value and an interval of zero width.
     """
 
     params: Mapping[str, Any]
@@ -198,9 +198,9 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is believed of the noiseless value at some points, one entry per point.
+    """Predicted noiseless values at some points, one entry per point.
 
-    `low` and `high` hold 95 % of the belief.
+    `low` and `high` are the ends of the 95 % intervals.
     """
 
     mean: Float[np.ndarray, " q"]
@@ -214,14 +214,14 @@ class Belief:
     """Samples of the optimal pair (x*, f*) in the user's units, and what is still unknown.
 
     `next_gain` is what the best next trial would teach about the pair, in nats. `gap` is how much
-    better the optimum is expected to be than the recommendation, and `gap_interval` holds 95 % of
-    that belief; `gaps` are its samples.
+    better the optimum is expected to be than the recommendation, `gap_interval` is the 95 %
+    interval of that, and `gaps` are its samples.
 
-    Under constraints `possible` is the probability that any point meets them all, and the samples
-    are of the best points that do.
+    With constraints, `possible` is the probability that there is a point that meets them all, and
+    the samples are of the best such points.
 
-    `agree` has each guess that was made, in words, and the share of the samples that agree with it
-    by the data alone; the samples themselves are weighted by the guesses.
+    `agree` has each of your guesses, in words, with the share of the samples that agree with it,
+    going by the data alone; the samples themselves are weighted by the guesses.
     """
 
     params: tuple[Mapping[str, Any], ...]
@@ -257,17 +257,17 @@ class Belief:
         )
 
     def chance(self, gap: float) -> float:
-        """The chance that the optimum is better than the recommendation by at most so much.
+        """The probability that the optimum is better than the recommendation by at most `gap`.
 
-        Under constraints that is among the samples in which a point meets them; 0 without any.
+        With constraints, only samples in which a point meets them count; 0 if there are none.
         """
         return within(self.gaps, gap)
 
     def likeliest(self, most: int = 10) -> list[tuple[Mapping[str, Any], float]]:
-        """The points with the largest chance of being the best, and that chance, largest first.
+        """The points that are most likely the best, and their probabilities, largest first.
 
-        The chance is the share of the samples that have their optimum there: it says something
-        where points are told apart, as on a shelf (`Space.of_rows`) or of levels and categories.
+        The probability is the share of the samples that have their optimum there. It is useful if
+        points are discrete: on a shelf (`Space.of_rows`), or with levels and categories.
         """
         counts: dict[tuple[Any, ...], int] = {}
         first: dict[tuple[Any, ...], Mapping[str, Any]] = {}

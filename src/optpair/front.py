@@ -20,7 +20,7 @@ from optpair.trials.trial import Trial
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """One compromise: its parameters, and what is predicted of every outcome there.
+    """One compromise: its parameters, and the prediction of every outcome there.
 
     `chance` is the probability that it meets all constraints; None without constraints.
     """
@@ -45,18 +45,17 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """The best predicted compromises: no point is predicted to be better than one in everything.
+    """The best predicted compromises: no point is predicted to beat one in every objective.
 
-    `points` are in the order of the first objective, at most 16 unless more are asked for.
-    `observed` are the told trials that no other told trial is better than, by their values: under
-    noise, the lucky ones.
+    `points` are sorted by the first objective, at most 16 unless more are asked for. `observed` are
+    the told trials that no other trial beats by its values; with noise, some are only lucky.
     `hypervolume` measures the whole front: the volume, in the product of the objectives' units,
-    between its points and `reference`; its interval holds 95 % of the belief. Give a reference
-    point of your own, `recommend(reference={…})`, to compare fronts of different times.
+    between its points and `reference`, with its 95 % interval. To compare fronts over time, give
+    your own reference point, `recommend(reference={…})`.
 
-    Under constraints every point meets all of them with a probability of at least 95 %; where there
-    is no such point, the only one is the likeliest to meet them. `left_out` are parameters that
-    trials have and the model has not, each with the reason.
+    With constraints, every point meets all of them with a probability of at least 95 %; if there
+    is no such point, the front is the one point that is likeliest to. `left_out` are parameters
+    that trials have but the model does not, each with the reason.
     """
 
     points: tuple[FrontPoint, ...]
@@ -97,7 +96,9 @@ class Front:
         return all(point.chance is None or point.chance >= SURE for point in self.points)
 
     def nearest(self, values: Mapping[str, float]) -> FrontPoint:
-        """The point whose predicted outcomes are closest to some values, in units of the front.
+        """The point whose predicted outcomes are closest to some values.
+
+        Distances are in units of the front's extent.
 
         Args:
             values: what you would like, for some outcomes: `{"accuracy": 0.95, "energy": 3}`.
@@ -108,11 +109,11 @@ class Front:
         return self.points[int(np.argmin(np.sum(away**2, axis=1)))]
 
     def best_for(self, weights: Mapping[str, float]) -> FrontPoint:
-        """The point that is best for somebody to whom the objectives matter so much.
+        """The best point for some weights of the objectives.
 
-        What a point lacks of the best value of an objective, in units of the front's extent, counts
-        by its weight, and the largest such lack decides: with weights 2 and 1, half as much of the
-        first objective is given away as of the second.
+        For each objective, take how far a point is from the best value, in units of the front's
+        extent, times the weight; the largest of these decides. With weights 2 and 1, the point
+        gives up half as much of the first objective as of the second.
 
         Args:
             weights: how much objectives matter, `{"accuracy": 2, "energy": 1}`; others not at all.
@@ -176,9 +177,9 @@ class FrontBelief:
 
     Each sample is a front: `params` has the parameters of its points, `values` the objectives there
     by name. `next_gain` is what the best next trial would teach about the front, in nats. `gap` is
-    how much further each objective is expected to go somewhere on the true front than on the
+    how much better the best value of each objective is expected to be on the true front than on the
     recommended one, in its own units, and `hypervolume_gap` how much hypervolume is still to be
-    won; intervals hold 95 % of the belief.
+    won; intervals are 95 % intervals.
     """
 
     params: tuple[tuple[Mapping[str, Any], ...], ...]

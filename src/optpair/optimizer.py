@@ -65,7 +65,7 @@ def _locked(
 
 
 class Optimizer(Tables):
-    """Suggests trials, learns from what they gave, recommends the best predicted point.
+    """Suggests trials, learns from their results, and recommends the best predicted point.
 
     Examples:
         >>> from optpair import Float, Optimizer, Space
@@ -75,33 +75,33 @@ class Optimizer(Tables):
         >>> len(opt.trials)
         1
 
-    Threads may share one: each call waits for the one before. So may forked children, each of
-    which goes on with a copy of its own.
+    Threads may share one: each call waits for the one before. A forked child continues with its
+    own copy.
 
     Args:
         space: the parameters to tune.
         direction: `"minimize"`, which is the default, or `"maximize"`.
-        outcomes: in place of `direction`, what is measured in a trial and wanted of it, by name:
+        outcomes: instead of `direction`, what is measured in a trial and what is wanted, by name:
             `{"accuracy": Objective("maximize", bounds=(0, 1)), "energy": "minimize",
-            "latency": Constraint(high=20)}`. At least one is an `Objective`, or the direction of
-            one; with several objectives the answer is a `Front`.
+            "latency": Constraint(high=20)}`. At least one must be an objective; with several
+            objectives the answer is a `Front`.
         seed: any non-negative int; the same seed, asks and tells give the same points. None draws
             one.
-        noise: the standard deviation of every value's noise, in units of the objective; 0 where
-            values are exact. None leaves it to be inferred. Where a trial is told with a
-            `noise_var` of its own, that counts. With `outcomes`, each has a `noise` of its own.
+        noise: the standard deviation of every value's noise, in units of the objective; 0 if
+            values are exact. None leaves it to be inferred. A trial's own `noise_var` takes
+            precedence. With `outcomes`, each has its own `noise`.
         acquisition: a name in `optpair.acquisition.names()`, or a function of your own: see
             `optpair.acquisition.own`.
         hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or
-            known `Hyperparameters` in the user's units.
+            known `Hyperparameters` in your units.
         settings: see `Settings`.
-        belief: where you believe the optimum is, beyond the `guess` of each parameter: a function
-            from a dict of parameters to the logarithm of a density, up to a constant. It cannot
-            be saved.
+        belief: where you believe the optimum is, in addition to the `guess` of each parameter: a
+            function from a dict of parameters to the logarithm of a density, up to a constant. It
+            cannot be saved.
         earlier: studies of something similar, whose spaces overlap with this one: optimisers,
             files that `save` wrote, CSV files, Optuna studies, tables (lists of dicts, or of
-            pandas), or an `Earlier` of one of these. How related each is, is inferred: one that
-            has nothing to do with this search is soon ignored.
+            pandas), or an `Earlier` of one of these. How related each is, is inferred; an unrelated
+            one is soon ignored.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Optimizer(Tables):
 
     @property
     def noise(self) -> float | None:
-        """The standard deviation of the noise of the only objective, where that is known."""
+        """The standard deviation of the only objective's noise, if that is known."""
         return self.problem.objective.noise
 
     @property
@@ -173,12 +173,12 @@ class Optimizer(Tables):
 
     @property
     def spent(self) -> float:
-        """What all trials have cost: as was told or, where not, in looks at the target."""
+        """What all trials have cost: as told or, if nothing was told, in looks at the target."""
         return self._history.spent()
 
     @property
     def exhausted(self) -> bool:
-        """Whether every row of a shelf has been tried or is out, and none may be tried again."""
+        """Whether every row of a shelf was tried or is pending, and none may be repeated."""
         return self._session.engine.spent(self._history.data())
 
     @property
@@ -202,18 +202,21 @@ class Optimizer(Tables):
     def ask(
         self, n: int | None = None, *, context: Mapping[str, Any] | None = None
     ) -> Trial | list[Trial]:
-        """The next trial to run or, of `ask(8)`, a list of eight that are good together: a plate.
+        """The next trial to run, or a plate: `ask(8)` is a list of eight, chosen together.
 
-        Each is pending until it is told or cancelled. The trials of a plate differ by 1e-3 of a
-        parameter's range or more, unless the space has fewer legal points: under noise, points are
-        then repeated; where values are exact, the list is shorter, with at least one trial.
+        Each is pending until it is told or cancelled. The trials of a plate differ by at least 1e-3
+        of a parameter's range, unless the space has too few legal points: then points are repeated
+        or, if values are exact, the list is shorter, with at least one trial.
 
         Args:
-            n: how many trials; None means one, and not a list.
-            context: a value for each `Context` of the space: what the trials will be run in.
+            n: how many trials; None means one trial that is not in a list.
+            context: a value for each `Context` of the space, in which the trials will be run.
+
+        Returns:
+            A `Trial`, or a list of them if n is given.
 
         Raises:
-            TypeError: if n is not an int, or the context no dict.
+            TypeError: if n is not an int, or the context is not a dict.
             ValueError: if n is below 1 or above 1000, or if the context is missing or not legal.
         """
         count = 1 if n is None else check_plate(n)
@@ -273,32 +276,33 @@ class Optimizer(Tables):
         at: Mapping[str, Any] | None = None,
         cost: SupportsFloat | None = None,
     ) -> None:
-        """Report what a trial gave: a finite value, values by name, or `failed=True`.
+        """Tell the result of a trial: a finite value, values by name, or `failed=True`.
 
-        With `at`, one look at it of several: a trial may be told again and again, closer
-        to the target each time, and is told as it was seen last.
+        With `at`, it is one of several looks at the trial, each closer to the target than the one
+        before; the last one is the trial's value.
 
         Args:
-            trial: what `ask` returned, its id, or a dict of parameters: those of a pending trial
-                mean that trial, others a point of your own.
-            value: the value, within ±1e300, or a list where it was measured several times. Of
+            trial: what `ask` returned, its id, or a dict of parameters. The parameters of a pending
+                trial mean that trial; any others are a point of your own.
+            value: the value, within ±1e300, or a list if it was measured several times. With
                 several outcomes, a dict by name, without those that were not measured.
-            noise_var: the variance of this value's noise, where it is known; it counts instead of
-                the optimizer's `noise`. Of several outcomes, a dict by name; of a list, the
-                variance of each value in it.
+            noise_var: the variance of this value's noise, if you know it; it replaces the
+                optimizer's `noise`. With several outcomes, a dict by name; for a list, the variance
+                of each value in it.
             failed: whether the evaluation failed.
-            params: what was really run, where that differs from what was asked for: all
-                parameters, or those that differ. They may be between levels or outside of the
-                space: the model learns from them, but they are never suggested or recommended.
-            notes: text or numbers to be kept with the trial, by name.
+            params: what was really run, if that differs from what was asked for: all parameters, or
+                those that differ. They may be between levels or outside the space: the model learns
+                from them, but they are never suggested or recommended.
+            notes: text or numbers to keep with the trial, by name.
             reason: why it failed.
-            at: the value of each `Fidelity` at this look, like `{"epochs": 9}`, where that is not
-                what was asked for.
-            cost: what it cost, in any unit but always the same, above 0; of a look, beyond the one
-                before it. Where costs differ, suggestions are what teaches most per cost.
+            at: the value of each `Fidelity` at this look, like `{"epochs": 9}`, if that is not what
+                was asked for.
+            cost: what it cost, above 0, in any unit as long as it is always the same; for a look,
+                what it cost in addition to the one before. If costs differ, suggestions are what
+                teaches most per cost.
 
         Raises:
-            ValueError: if the value, the trial or the point is not legal; nothing is changed then.
+            ValueError: if the value, the trial or the point is not legal; then nothing changes.
         """
         told: dict[str, Any] = {"params": params, "notes": notes, "reason": reason}
         told |= {"at": at, "cost": cost}
@@ -318,10 +322,10 @@ class Optimizer(Tables):
         at: Mapping[str, Any] | None = None,
         cost: SupportsFloat | None = None,
     ) -> None:
-        """Correct what was told of a trial: as `tell`, in place of what was told before.
+        """Correct the result of a trial: as `tell`, and it replaces what was told before.
 
-        What was really run stays as it was unless `params` says otherwise, and so does its cost;
-        notes are added. Of several looks the last is meant, unless `at` names another.
+        What was really run stays as it was unless `params` says otherwise, and so does the cost;
+        notes are added. With several looks, the last one is meant, unless `at` names another.
         """
         told: dict[str, Any] = {"params": params, "notes": notes, "reason": reason}
         told |= {"at": at, "cost": cost}
@@ -351,18 +355,18 @@ class Optimizer(Tables):
     ) -> Any:
         """The best predicted point over the whole space, with its 95 % interval.
 
-        Where all values are exact, the best observed trial unless a point is sure to be better;
-        see `Recommendation`. With several objectives, the best compromises: see `Front`.
+        If all values are exact, it is the best observed trial unless another point is sure to be
+        better; see `Recommendation`. With several objectives, the best compromises: see `Front`.
 
         Args:
-            tried: whether only told trials count: promises that were put to the test.
+            tried: whether to choose among the told trials only.
             reference: the point from which the hypervolume of a front is measured, a value per
                 objective; by default one that is a little worse than the front in all of them.
-            points: how many points a front has at most; 16 by default.
-            context: a value for each `Context` of the space: what the answer is for.
+            points: the most points that a front may have; 16 by default.
+            context: a value for each `Context` of the space, for which the answer is.
 
         Returns:
-            A `Recommendation`, or a `Front` where there are several objectives.
+            A `Recommendation`, or a `Front` if there are several objectives.
         """
         given = self.space.check_context(context)
         answers, told, problem = self._answers(given), self._told(), self.problem
@@ -387,10 +391,10 @@ class Optimizer(Tables):
         """Samples of where the optimum is and what it is worth, and what is still unknown.
 
         Args:
-            context: a value for each `Context` of the space: where the optimum is looked for.
+            context: a value for each `Context` of the space, for which the answer is.
 
         Returns:
-            A `Belief`, or a `FrontBelief` where there are several objectives.
+            A `Belief`, or a `FrontBelief` if there are several objectives.
         """
         given = self.space.check_context(context)
         answers, told, problem = self._answers(given), self._told(), self.problem
@@ -403,14 +407,14 @@ class Optimizer(Tables):
     def done(self, stop: Stop, *, context: Mapping[str, Any] | None = None) -> bool:
         """Whether the search is over: hardly anything is left to be won.
 
-        It costs no more than a belief, and next to nothing while the samples of the last ask say
-        that the end is far; `belief().chance(gap)` always looks. A search is never over before the
-        first design is, nor while a value is in doubt, nor under constraints while the
+        It costs no more than a belief, and next to nothing while the samples of the last ask show
+        that the end is far off; `belief().chance(gap)` always computes it. A search is never over
+        before the first design is, while a value is in doubt or, with constraints, while the
         recommendation is not likely to meet them.
 
         Args:
             stop: how little may be left, and how likely that has to be.
-            context: a value for each `Context` of the space: where that is asked.
+            context: a value for each `Context` of the space, for which the answer is.
 
         Raises:
             ValueError: if there are several objectives.
@@ -422,18 +426,18 @@ class Optimizer(Tables):
     def until(self, stop: Stop, *, context: Mapping[str, Any] | None = None) -> int | None:
         """About how many more trials it takes until the search is over; 0 once it is.
 
-        Sampled functions stand for the truth, and a search of each goes on. It is a rough guide:
-        right within a factor of three in about four of five cases (`optpair bench forecasts`).
-        Trials that are out count among them.
+        It simulates searches of sampled functions. This is a rough guide: right within a factor of
+        three in about four of five cases (`optpair bench forecasts`). Pending trials count among
+        them.
 
         Args:
             stop: how little may be left, and how likely that has to be.
-            context: a value for each `Context` of the space: where that is asked.
+            context: a value for each `Context` of the space, for which the answer is.
 
         Returns:
-            A number of trials; None where nobody can say: where it would take more than 50, before
-            the first design is over, while a value is in doubt, under constraints, with a
-            `Fidelity`, or where trials are not chosen by a model.
+            A number of trials; None if nothing can be said: if it would take more than 50, before
+            the first design is over, while a value is in doubt, with constraints or a `Fidelity`,
+            or if trials are not chosen by a model.
 
         Raises:
             ValueError: if there are several objectives.
@@ -443,14 +447,14 @@ class Optimizer(Tables):
 
     @_locked
     def predict(self, params: Sequence[Mapping[str, Any]]) -> Any:
-        """What is believed of the noiseless value at each of some points, told or not.
+        """Predict the noiseless value at some points, told or not.
 
         Args:
-            params: a dict per point, with every parameter, and with its context where there is one.
-                A `Fidelity` that is left out is the target.
+            params: a dict per point, with every parameter and every context. A `Fidelity` that is
+                left out is at its target.
 
         Returns:
-            A `Prediction`, or a dict of them by the outcomes' names where there are several.
+            A `Prediction`, or a dict of them by the outcomes' names if there are several.
         """
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
             raise TypeError(
@@ -467,12 +471,11 @@ class Optimizer(Tables):
 
     @_locked
     def borrowed(self) -> dict[str, dict[str, Lending]]:
-        """How much each earlier study has to say, by outcome and by the study's name.
+        """How much each earlier study contributes, by outcome and by the study's name.
 
-        Of each, `explains` is the share of the variance of the present function, at the points of
-        the trials, that its rows explain alone; `alike` is the share of its own variance that it
-        has in common with the present function. `used` is how many of its rows the model knows, of
-        `rows` in all.
+        `explains` is the share of the present function's variance, at the trials, that the study's
+        rows explain alone; `alike` is the share of its own variance that it has in common with the
+        present function. `used` is how many of its rows the model uses, of `rows` in all.
         """
         return self._answers({}).borrowed()
 
@@ -492,11 +495,17 @@ class Optimizer(Tables):
         name: str = "optpair",
         context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Write a page of HTML on what was found, which needs nothing else; see `optpair.report`.
+        """Write a report: one HTML file that needs nothing else.
 
-        `name` is its heading, `context` what its answers are for: by default the context of the
-        last told trial. Returns what stands on it: the path, the recommendation (with several
-        objectives, the front), and more.
+        Args:
+            path: the file.
+            name: the heading.
+            context: a value for each `Context` of the space, for which the answers are; by default
+                that of the last told trial.
+
+        Returns:
+            What the report says, as JSON: the path, the recommendation (with several objectives,
+            the front), and more.
         """
         from optpair import report  # late: a search may end without a page
 
@@ -520,15 +529,15 @@ class Optimizer(Tables):
         answers: bool = True,
         context: Mapping[str, Any] | None = None,
     ) -> Subject:
-        """What a page is about: the trials as they are now, and what the model says of them.
+        """The subject of a report: the trials as they are now, and the model's answers.
 
         Args:
-            name: the page's heading.
-            answers: whether the model is asked, which takes some seconds.
-            context: what the answers are for; by default the context of the last told trial.
+            name: the heading.
+            answers: whether to ask the model, which takes some seconds.
+            context: as in `report`.
 
         Raises:
-            ValueError: where there are several outcomes, which have a page of another kind.
+            ValueError: if there are several outcomes: see `joint_subject`.
         """
         if self.problem.goal != "best":
             raise ValueError(
@@ -553,7 +562,7 @@ class Optimizer(Tables):
         answers: bool = True,
         context: Mapping[str, Any] | None = None,
     ) -> JointSubject:
-        """What a page of several outcomes is about; see `subject`."""
+        """The subject of a report on several outcomes; see `subject`."""
         from optpair import report
 
         measured = self._history.measured()
@@ -568,8 +577,9 @@ class Optimizer(Tables):
     def save(self, path: str | Path) -> None:
         """Write everything that exact continuation needs, as JSON, in one atomic step.
 
-        A file that this one has loaded or saved before, and somebody else has changed since, is
-        left as it is: that is a FileExistsError.
+        Raises:
+            FileExistsError: if somebody else has changed the file since this optimizer loaded or
+                saved it; then it stays as it is.
         """
         self._copies.write(path, documents.dumps(self._to_json()))
 

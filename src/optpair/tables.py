@@ -1,4 +1,4 @@
-"""Tables in and out: what was measured before, in a spreadsheet or in a file."""
+"""Tables in and out: results in a spreadsheet or in a file."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ class Tables:
         columns: Mapping[str, str] | None = None,
         trial: str | None = "trial",
     ) -> table.Imported:
-        """Report what was measured, here or before: every row, or none where one is refused.
+        """Tell many results at once, measured here or before: all rows, or none if one is refused.
 
         A row has a column for each parameter and for the outcome; `noise_var`, `failed`, `state`
         and `reason` are understood, and other columns are kept as notes. Numbers may be text. A row
         without a value is skipped, unless it has failed. Points may be between levels or outside
-        of the space: the model learns from them, but they are never suggested or recommended.
+        the space: the model learns from them, but they are never suggested or recommended.
 
         Args:
             rows: a list of dicts, or a table of pandas or polars.
-            value: the column of the outcome; by default it is called as the outcome is, `"value"`
-                unless that was named.
-            columns: what columns are called in the rows → what they are called here.
-            trial: the column of trials' numbers, as `to_rows` has it. A row of a trial that is
-                pending here is told as that trial, and one that was told already with the same
-                value is left out. None where numbers are of another search.
+            value: the column of the outcome; by default the outcome's name, which is `"value"` if
+                you gave none.
+            columns: from the names in the rows to the names here.
+            trial: the column of trial numbers, as `to_rows` writes it. The row of a pending trial
+                tells that trial; a row that was told already with the same value is skipped. None
+                if the numbers belong to another search.
 
         Returns:
             The trials, and what was skipped, known or kept as notes.
 
         Raises:
-            ValueError: if a column is missing, or a row is not legal; it names the row, and nothing
-                is changed then.
+            ValueError: if a column is missing, or a row is not legal; the message names the row,
+                and nothing changes.
         """
         return self._tell_rows(table.rows_of(rows), value=value, columns=columns, trial=trial)
 
@@ -61,23 +61,24 @@ class Tables:
         delimiter: str | None = None,
         encoding: str = "utf-8-sig",
     ) -> table.Imported:
-        """Report what a CSV file holds, as `tell_many` does.
+        """Tell the results in a CSV file, as `tell_many` does.
 
         Args:
-            path: the file. Its first line has the names of columns, perhaps with a unit behind
-                them: `temp (K)` is parameter `temp`.
-            value: as in `tell_many`, and so are `columns` and `trial`.
-            columns: what columns are called in the file → what they are called here.
-            trial: the column of trials' numbers; None where they are of another search.
-            delimiter: what is between two cells; by default the one of `,`, `;`, tab and `|` that
-                the first line has most of.
-            encoding: how letters are written.
+            path: the file. Its first line has the names of the columns, which may include a unit:
+                `temp (K)` is parameter `temp`.
+            value: as in `tell_many`.
+            columns: as in `tell_many`.
+            trial: as in `tell_many`.
+            delimiter: the character between two cells; by default whichever of `,`, `;`, tab and
+                `|` is most frequent in the first line.
+            encoding: the encoding of the file.
 
         Returns:
             The trials, and what was skipped, known or kept as notes.
 
         Raises:
-            ValueError: if the file is no such table; it names the line, and nothing is changed.
+            ValueError: if the file is not such a table; the message names the line, and nothing
+                changes.
         """
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise ValueError(f"delimiter must be one character, like ';', not {delimiter!r}")
@@ -103,15 +104,15 @@ class Tables:
     def to_rows(self) -> list[dict[str, Any]]:
         """A dict per trial, for a table: number, state, values, parameters, reason and notes.
 
-        Parameters are what was really run; where that differs, `asked …` is what was asked for.
-        `tell_many` reads such rows, `to_csv` writes them.
+        Parameters are what was really run; if that differs, `asked …` is what was asked for.
+        `tell_many` reads such rows, and `to_csv` writes them.
         """
         return table.to_rows(self._history.problem, tuple(self._history))
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trials as CSV, in one atomic step; `read_csv` reads it.
 
-        A `'` stands before text that a spreadsheet would take for a formula.
+        Text that a spreadsheet would take for a formula gets a `'` in front.
         """
         files.check_place(path)
         files.write(path, table.to_csv(self._history.problem, tuple(self._history)))

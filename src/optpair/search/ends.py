@@ -1,4 +1,4 @@
-"""Ends of a search: its budget, its time, and a rule that says when hardly anything is left."""
+"""Ends of a search: its budget, its time, and a rule for when hardly anything is left to be won."""
 
 from __future__ import annotations
 

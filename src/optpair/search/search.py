@@ -32,11 +32,11 @@ Callback = Callable[[Optimizer, Trial], None]
 class Result:
     """What a search found.
 
-    `x` and `fun` are the recommended point and its predicted noiseless value; see `recommendation`
-    for its interval and for the best observed trial. `optimizer` goes on where this stopped.
+    `x` and `fun` are the recommended point and its predicted noiseless value; `recommendation` also
+    has its interval and the best observed trial. `optimizer` continues where this stopped.
 
-    With several objectives `recommendation` is a `Front`, `x` is the compromise on it to whose
-    maker all objectives matter alike, and `fun` has its predicted values by name.
+    With several objectives `recommendation` is a `Front`, `x` is its compromise with equal weights,
+    and `fun` has the predicted values there by name.
     """
 
     x: Mapping[str, Any]
@@ -81,38 +81,45 @@ def minimize(
     budget_seconds: float | None = None,
     **options: Any,
 ) -> Result:
-    """Minimise a noisy objective over a space in a given number of evaluations, or for a cost.
+    """Minimise a noisy objective over a space, in a number of evaluations or within a budget.
 
-    objective: takes a dict of parameters, returns a number or, with `outcomes`, a dict of numbers
-        by name. NaN, infinity or a number beyond ±1e300 means that it was not measured; a trial in
-        which nothing was measured has failed.
-    evaluations: how many trials are to end, well or not; it may be left out where there is a
-        budget. There are fewer where a space of rows is used up.
-    seed: the same seed and objective give the same points. None draws one.
-    callbacks: each is called as `callback(optimizer, trial)` after a trial; raising StopIteration
-        ends the search.
-    progress: whether a bar is shown, on standard error.
-    checkpoint: a file that is written at the start and after every trial. An existing one is
-        continued up to `evaluations` in all, with the points of a search that was never cut off;
-        its seed and options hold, and others that are given are refused. While a search runs, a
-        second one with its checkpoint is refused.
-    catch: exceptions of the objective that mean a failed trial; others stop the search.
-    stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
-    seconds: no trial begins later than so many seconds after the call; the first always does.
-    context: a value for each `Context` of the space, that of all trials and of the answer.
-    cost: a function from a dict of parameters to what a trial costs, in any unit; each trial is
-        what teaches most per cost then.
-    budget_cost: no trial begins once all of them have cost so much: by `cost` or, without it, in
-        looks at the target of the space's `Fidelity`.
-    budget_seconds: the same in seconds of the objective, which are measured and told as costs; so
-        the points depend on the clock.
-    options: passed to `Optimizer` (outcomes, noise, acquisition, hyperparameters, settings);
-        `noise=0` where the objective is exact. With `outcomes`, each objective has its own
-        direction, and it does not matter which of `minimize` and `maximize` is called.
+    Nothing that was evaluated is ever lost: whatever exception ends the search, even Ctrl-C, has
+    the `Optimizer` as its attribute `optimizer`.
 
-    What was evaluated is never lost: whatever exception ends the search, Ctrl-C too, has the
-    `Optimizer` as its attribute `optimizer`. Where every evaluation failed there is nothing to
-    recommend: that is a RuntimeError.
+    Args:
+        objective: takes a dict of parameters, returns a number or, with `outcomes`, a dict of
+            numbers by name. NaN, infinity or a number beyond ±1e300 means that it was not measured;
+            a trial in which nothing was measured has failed.
+        space: the parameters to tune.
+        evaluations: how many trials to evaluate, failures included; it may be left out if there is
+            a budget. There are fewer if a space of rows is used up.
+        seed: the same seed and objective give the same points. None draws one.
+        callbacks: each is called as `callback(optimizer, trial)` after a trial; raising
+            StopIteration ends the search.
+        progress: whether to show a bar on standard error.
+        checkpoint: a file that is written at the start and after every trial. If it exists, its
+            search continues, up to `evaluations` in all, with the points of a search that was never
+            cut off; its seed and options apply, and different ones are refused. While a search
+            runs, a second one with its checkpoint is refused.
+        catch: exceptions of the objective that mean a failed trial; others stop the search.
+        stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
+        seconds: no trial begins later than this many seconds after the call, except the first.
+        context: a value for each `Context` of the space, for all trials and for the answer.
+        cost: a function from a dict of parameters to what a trial costs, in any unit; trials are
+            then what teaches most per cost.
+        budget_cost: no trial begins once all of them together have cost this much: by `cost` or,
+            without it, in looks at the target of the space's `Fidelity`.
+        budget_seconds: the same in seconds of the objective, which are measured and told as costs;
+            so the points depend on the clock.
+        options: passed to `Optimizer` (outcomes, noise, acquisition, hyperparameters, settings);
+            `noise=0` if the objective is exact. With `outcomes`, each objective has its own
+            direction, and `minimize` and `maximize` do the same.
+
+    Returns:
+        The recommended point, its predicted value, and everything else that was found.
+
+    Raises:
+        RuntimeError: if every evaluation failed, so that there is nothing to recommend.
 
     Examples:
         >>> from optpair import Float, Space, minimize
