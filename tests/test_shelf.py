@@ -88,7 +88,7 @@ def test_columns_and_log_are_chosen() -> None:
         ([{"a": f"no {i}"} for i in range(65)], {}, "65 different texts"),
         ([{"a": 1.0}, {"a": 2.0}, {"a": 1e9}], {}, "rows 0 and 1 differ by less than 1e-05"),
         ([{"a": 1.0}, {"a": 2.0}], {"columns": ["b"]}, "row 0 lacks 'b'"),
-        ([{"a": 1.0}, {"a": 2.0}], {"log": ["b"]}, "log has 'b', which is no column"),
+        ([{"a": 1.0}, {"a": 2.0}], {"log": ["b"]}, "log has 'b', which is not a column"),
         ([{"a": -1.0}, {"a": 2.0}], {"log": ["a"]}, "column 'a'.*needs low > 0"),
         ([{}, {}], {}, "no columns"),
     ],

@@ -59,7 +59,7 @@ class Earlier:
 
 
 def list_earlier(given: object) -> list[Any]:
-    """The studies that are given, or a TypeError where that is no list."""
+    """The given studies; a TypeError if that is not a list."""
     if isinstance(given, str | bytes | Path | Mapping) or not isinstance(given, Iterable):
         raise TypeError(
             "earlier must be a list of studies, like [optimizer, 'may.json', study], not "
@@ -72,7 +72,7 @@ def read_earlier(given: object, problem: Problem) -> tuple[EarlierStudy, ...]:
     """Every study in a list, in the terms of a problem.
 
     Raises:
-        TypeError: if the list, or something in it, is no such thing.
+        TypeError: if it is not a list, or something in it is of another kind.
         ValueError: if a study shares no parameter or no outcome with the problem, or is damaged.
     """
     found: list[EarlierStudy] = []

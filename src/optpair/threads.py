@@ -69,7 +69,7 @@ def return_memory() -> None:
 
 
 def limit_threads(count: int) -> None:
-    """Let the engine use at most so many threads of BLAS; one is the default."""
+    """Let the engine use at most this many BLAS threads; the default is one."""
     global _count
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count must be an int of at least 1, not {count!r}")
@@ -87,7 +87,7 @@ def _begin(call: object) -> None:
 
 
 def _end(call: object) -> None:
-    """Who comes last puts the host's setting back. To end twice does no harm."""
+    """Restore the host's setting after the last call. Ending twice does no harm."""
     with _lock:
         _running.discard(call)
         if not _running:

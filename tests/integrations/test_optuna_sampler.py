@@ -490,7 +490,7 @@ def test_guesses_come_first_where_the_space_is_not_known() -> None:
     [
         ({"guess": {"lr": 3}}, "Float's guess must be from 0.0 to 1.0, not 3"),
         ({"guess": {"mass": 3}}, "guess has 'mass', which search_space has not"),
-        ({"sure": {"lr": 0.5}}, "sure has 'lr', of which there is no guess"),
+        ({"sure": {"lr": 0.5}}, "sure has 'lr', for which there is no guess"),
         ({"guess": 3}, "guess must be a dict"),
         ({"guess": {"lr": 0.3}, "sure": {"lr": 3}}, "at most 0.99, not 3"),
     ],
@@ -507,7 +507,7 @@ def test_what_guesses_cannot_be(told: Any, message: str) -> None:
             ["act"],
             "ordinals names 'act', whose choices have no order: Ordinal's levels must be numbers",
         ),
-        (["lr"], "ordinals names 'lr', which is no categorical parameter"),
+        (["lr"], "ordinals names 'lr', which is not categorical"),
         ("act", r"ordinals must be a list of names, like \['batch'\], not 'act'"),
         (None, "ordinals must be a list of names"),
     ],

@@ -116,8 +116,8 @@ def two(**fields: Any) -> Space:
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: two(when={"z": 1}), ValueError, "names 'z', which is no other parameter"),
-        (lambda: two(when={"d": 1}), ValueError, "names 'd', which is no other parameter"),
+        (lambda: two(when={"z": 1}), ValueError, "names 'z', which is not another parameter"),
+        (lambda: two(when={"d": 1}), ValueError, "names 'd', which is not another parameter"),
         (lambda: two(when={"a": "c"}), ValueError, "a must be one of"),
         (lambda: two(when={"c": 0.5}), ValueError, "may be any number in a range"),
         (lambda: Space({"s": Context([1, 2]), "u": Float(0, 1, when={"s": 1})}), ValueError,

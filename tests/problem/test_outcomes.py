@@ -66,7 +66,7 @@ def test_what_is_no_standard_deviation(noise: Any, kind: type[Exception]) -> Non
 
 @pytest.mark.parametrize("document", [None, [], {}, {"kind": "Wish", "direction": "minimize"}])
 def test_what_is_no_outcome(document: Any) -> None:
-    with pytest.raises(ValueError, match="is no outcome"):
+    with pytest.raises(ValueError, match="is not an outcome"):
         outcome_from_json(document)
 
 

@@ -451,7 +451,7 @@ def test_a_trial_that_somebody_ended_does_not_end_its_worker(tmp_path: Path, sta
     stored = record(study, trial, file, {"x": 0.5, "c": "a"}, gave(0.25), said.append)
     assert not stored
     assert lifecycle.count(study.trials) == {state: 1}
-    assert f"somebody has ended it meanwhile: it is {state}" in said[0]
+    assert f"somebody else has ended it meanwhile: it is {state}" in said[0]
 
 
 def test_what_came_through_though_the_answer_was_lost_is_stored(tmp_path: Path) -> None:

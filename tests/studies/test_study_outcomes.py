@@ -174,7 +174,7 @@ def test_results_that_come_late_are_trials_of_their_own(tmp_path: Path) -> None:
     shown("tell", file.path, trial.number, "gain=0.25")
     assert record(study, trial, file, trial.params, Result({"gain": 0.25}), said.append)
     assert not record(study, trial, file, trial.params, Result({"gain": 0.5}), said.append)
-    assert said == ["trial 4 gave gain = 0.5, but somebody has ended it meanwhile: it is told"]
+    assert said == ["trial 4 gave gain = 0.5, but somebody else has ended it meanwhile: it is told"]
     assert values_of(lifecycle.trials(study)[4], file) == {"gain": 0.25}
 
 

@@ -65,7 +65,7 @@ def aside(json: bool) -> Iterator[None]:
             yield
     finally:
         try:
-            sys.stdout.flush()  # what somebody wrote to it past the redirection
+            sys.stdout.flush()  # what was written past the redirection
         except OSError:  # standard error does not take it, and it is not for standard output
             drop(1)
             sys.stdout.flush()

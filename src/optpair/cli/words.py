@@ -1,4 +1,4 @@
-"""Words for people: where a study stands, and trials to be run."""
+"""Texts for people: the progress of a study, and trials to be run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def status(found: dict[str, Any], observed: bool = True) -> str:
-    """Where a study stands; `observed` says whether with its best observed trials."""
+    """The progress of a study, with its best observed trials unless `observed` is False."""
     counts = ", ".join(f"{n} {state}" for state, n in found["counts"].items()) or "none yet"
     wanted = found.get("direction") or ", ".join(
         f"{name} {words}" for name, words in found["outcomes"].items()

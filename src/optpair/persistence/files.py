@@ -43,7 +43,7 @@ def _writing(path: str | Path, target: Path) -> Iterator[bool]:
 
 
 def _replace(target: Path, text: str, alone: bool) -> None:
-    """Write beside the target, then rename. Who is alone removes what killed writers have left."""
+    """Write beside the target, then rename; remove what killed writers have left, if alone."""
     if alone:
         _sweep(target)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
@@ -63,7 +63,7 @@ def _replace(target: Path, text: str, alone: bool) -> None:
 
 
 def _sweep(target: Path) -> None:
-    """Remove the target's temporary files: they are written under the lock, so nobody's now."""
+    """Remove the target's temporary files: as they are written under the lock, none is in use."""
     left = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{12}}\.tmp")
     with suppress(OSError):
         for name in filter(left.fullmatch, os.listdir(target.parent)):

@@ -1,6 +1,6 @@
 """Beliefs: where the user expects the optimum, and what it may be worth.
 
-Guesses hold or fail together: a user who is wrong about one parameter is easily wrong about others.
+Guesses hold or fail together: whoever is wrong about one parameter may be wrong about others.
 With s_i how sure the guess g_i of the i-th is, and u_i the number on the scale of that parameter,
 
     (B1)  π(x) = (1 − s) + s Π_i [(1 − s_i/s) + (s_i/s) p_i(u_i)],   s = max s_i

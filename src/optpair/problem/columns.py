@@ -1,4 +1,4 @@
-"""Columns: those of the unit cube that stand for parameters, and what they hold for values."""
+"""Columns of the unit cube for parameters, and what they hold for values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optpair.problem.parameters import Categorical, Parameter, Value, width
 
 
 def layout_of(parameters: Mapping[str, Parameter], conditions: Conditions) -> Layout:
-    """The columns of the unit cube that stand for parameters."""
+    """The columns of the unit cube for some parameters."""
     owner: list[int] = []
     stepped: list[int] = []
     groups: list[tuple[int, int]] = []
@@ -55,7 +55,7 @@ def accept(p: Parameter, name: str, value: object) -> Value:
 
 
 def place(p: Parameter, name: str, value: Any) -> list[float]:
-    """What stands for an accepted value: the same, where it is legal."""
+    """The place of an accepted value, legal or not."""
     try:
         return p._encode(p._check(name, value))  # type: ignore[arg-type]
     except ValueError:

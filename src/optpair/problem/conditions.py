@@ -1,8 +1,8 @@
-"""Conditions: which parameters are there, given the values of others.
+"""Conditions: which parameters are active, given the values of others.
 
-A parameter with `when={"kernel": "poly"}` is active where the parameter `kernel` is active and has
-one of these values; with several names in `when`, where all of them do. Points hold active
-parameters only.
+A parameter with `when={"kernel": "poly"}` is active if the parameter `kernel` is active and has one
+of these values; with several names in `when`, if all of them do. Points hold active parameters
+only.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _values(
     if parent not in parameters or parent == name:
         others = ", ".join(repr(other) for other in parameters if other != name)
         raise ValueError(
-            f"when of {name!r} names {parent!r}, which is no other parameter of the space; it has "
-            f"{others or 'no other'}"
+            f"when of {name!r} names {parent!r}, which is not another parameter of the space; it "
+            f"has {others or 'no other'}"
         )
     p = parameters[parent]
     if isinstance(p, Context | Fidelity):

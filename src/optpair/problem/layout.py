@@ -47,7 +47,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Columns of the cube [0,1]^D and the parameters that they stand for.
+    """Columns of the cube [0,1]^D, and the parameters that they belong to.
 
     A numeric parameter is one column. A category with k choices is k one-hot columns that hold 0 or
     1/√2, so that two categories are at distance 1, as far as the two ends of a numeric column. A

@@ -28,13 +28,13 @@ class Objective:
 
     Args:
         direction: `"minimize"` or `"maximize"`.
-        noise: the standard deviation of every value's noise, 0 where values are exact; None where
-            it is not known.
-        bounds: values that it can never leave, like (0, 1) of an accuracy; either may be None. What
-            is predicted stays within them.
+        noise: the standard deviation of every value's noise, 0 if values are exact; None if it is
+            not known.
+        bounds: limits that it can never exceed, like (0, 1) for an accuracy; either may be None.
+            Predictions stay within them.
         guess: a pair of values between which you believe the best possible value to be; a wrong
-            guess is forgotten as data come.
-        sure: the chance that it is about there; 0.7 where nothing is said.
+            guess is forgotten as data come in.
+        sure: the probability that the guess is about right; 0.7 by default.
     """
 
     direction: Direction = "minimize"
@@ -97,10 +97,10 @@ class Constraint:
         True
 
     Args:
-        low: the least value that will do, in the outcome's own units.
-        high: the largest value that will do.
-        noise: the standard deviation of every value's noise, 0 where values are exact; None where
-            it is not known.
+        low: the lowest acceptable value, in the outcome's own units.
+        high: the highest acceptable value.
+        noise: the standard deviation of every value's noise, 0 if values are exact; None if it is
+            not known.
     """
 
     low: float | None = None
@@ -139,7 +139,7 @@ class Constraint:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Between what sign · value must be: −∞ or ∞ where there is no limit."""
+        """The limits of sign · value: −∞ or ∞ if there is none."""
         return _signed(self.sign, self.low, self.high)
 
     def met(self, value: float) -> bool:
@@ -251,4 +251,4 @@ def outcome_from_json(document: Any) -> Outcome:
         return Objective(document["direction"], **{name: document.get(name) for name in names})
     if kind == "Constraint":
         return Constraint(document["low"], document["high"], document.get("noise"))
-    raise ValueError(f"{document!r} is no outcome")
+    raise ValueError(f"{document!r} is not an outcome")

@@ -18,7 +18,7 @@ from optpair.problem.outcomes import (
 from optpair.problem.space import Space
 
 VALUE = "value"
-"""The name of the outcome where there is only one and nobody has named it."""
+"""The name of the only outcome, if the user gave none."""
 
 GoalName = Literal["best", "feasible", "front"]
 """What is looked for: the best point, the best that meets all constraints, or a front of them."""
@@ -28,7 +28,7 @@ GoalName = Literal["best", "feasible", "front"]
 class Problem:
     """A space to search, and the outcomes of a trial by name, in a fixed order.
 
-    A direction stands for an objective: `{"accuracy": "maximize", "latency": Constraint(high=20)}`.
+    A direction is an objective: `{"accuracy": "maximize", "latency": Constraint(high=20)}`.
     """
 
     space: Space
@@ -78,7 +78,7 @@ class Problem:
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """What is believed of the optimum; None where nobody said anything."""
+        """What the user believes about the optimum, or None."""
         found = Beliefs.of(self.space, self.belief, self.objectives)
         return found if found else None
 

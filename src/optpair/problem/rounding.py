@@ -60,7 +60,7 @@ class Rounding:
     def restored(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values that were rounded, within the limits again.
 
-        Where they are far from the limits, somebody means another point: it stays as it is.
+        If they are far from the limits, another point is meant: it stays as it is.
         """
         excess = [row.excess(values) for row in self._rows]
         pairs = list(zip(self._rows, excess, strict=True))

@@ -45,7 +45,7 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Places:
-    """The points of the cube that stand for the rows of a shelf."""
+    """The points of a shelf's rows in the cube."""
 
     table: Reals[np.ndarray, "N D"]
 
@@ -81,7 +81,7 @@ def read_rows(
     """What the columns of a table are, and its rows, clean.
 
     Raises:
-        TypeError: if `rows` is no table, or a value of a kind that no column can have.
+        TypeError: if `rows` is not a table, or a value has a wrong type.
         ValueError: if the table has no use: see `Space.of_rows`.
     """
     if not isinstance(repeat, bool):
@@ -90,7 +90,9 @@ def read_rows(
     names = _names(table, columns)
     for name in log:
         if name not in names:
-            raise ValueError(f"log has {name!r}, which is no column: {', '.join(map(repr, names))}")
+            raise ValueError(
+                f"log has {name!r}, which is not a column: {', '.join(map(repr, names))}"
+            )
     clean = [{name: _cell(i, name, row[name]) for name in names} for i, row in enumerate(table)]
     found = {name: _parameter(name, [row[name] for row in clean], name in log) for name in names}
     for row in clean:

@@ -43,20 +43,19 @@ class Space(Mapping[str, Parameter]):
 
     Args:
         parameters: a `Float`, `Int`, `Ordinal` or `Categorical` for each name, a `Context` for
-            what is given with each trial, or a `Fidelity` for how closely a trial is looked at.
-        where: limits that hold in every point worth trying: texts that are linear in the
-            parameters, like `"a + b + c == 1"` or `"low <= high"`, and a function of the
-            parameters that returns True or False for the rest. A name that is no Python name is
-            written in backticks. Suggestions and recommendations keep the limits; points of your
-            own may break them, and teach all the same. Texts may name neither a parameter with
-            `when` nor one that others depend on; a function is given what is active.
-
-    A parameter with `when` is there only with some values of others: points then have it or leave
-    it out.
+            what is given with each trial, or a `Fidelity` for how closely a trial is looked at. A
+            parameter with `when` is active only with certain values of others; points leave it out
+            when it is inactive.
+        where: limits on the parameters: texts for linear ones, like `"a + b + c == 1"` or
+            `"low <= high"`, and a function that returns True or False for the rest. Write names
+            that are not valid in Python in backticks. Suggestions and recommendations respect the
+            limits; points of your own may break them, and the model still learns from them. Texts
+            may name neither a parameter with `when` nor one that others depend on; a function gets
+            the active parameters.
 
     Raises:
-        ValueError: if a limit cannot be read, is not linear, names what the space has not, or if no
-            legal point is within all of them.
+        ValueError: if a limit cannot be read, is not linear or has an unknown name, or if no legal
+            point meets all of them.
 
     Examples:
         >>> space = Space({"lr": Float(1e-5, 1, log=True), "act": Categorical(["relu", "tanh"])})
@@ -95,7 +94,7 @@ class Space(Mapping[str, Parameter]):
         if isinstance(parameters, Space) and where == ():
             where = parameters.limits
         self.shelf: Shelf | None = None
-        """The rows that are all there is, where the space is a table."""
+        """The only rows that exist, if the space is a shelf."""
         if isinstance(parameters, Space):
             self.shelf = parameters.shelf
         self.conditions = Conditions(self._parameters)
@@ -116,22 +115,22 @@ class Space(Mapping[str, Parameter]):
         """A shelf: only these candidates exist, each described by its columns.
 
         A column of whole numbers is an `Int`, of other numbers a `Float`, of texts or bools a
-        `Categorical`. Suggestions and recommendations are rows; points of your own that are none
-        teach all the same.
+        `Categorical`. Suggestions and recommendations are rows; the model also learns from points
+        of your own that are not.
 
         Args:
             rows: a list of dicts with the same names, or a table with `to_dict("records")`.
-            columns: those that describe a candidate; None means all. Others are left out: a
-                trial's row is found by `space.row(trial.params)`.
+            columns: those that describe a candidate; None means all. `space.row(trial.params)`
+                finds the row of a trial again.
             log: columns on a logarithmic scale.
-            repeat: whether a row may be tried again. Where values are exact it is not while another
-                is left. With False it is tried once at most, and an ask after the last row is an
-                error.
+            repeat: whether a row may be tried again. If values are exact, it is not while another
+                row is left. If False, each row is tried at most once, and an ask after the last row
+                is an error.
 
         Raises:
             ValueError: if there are fewer than two rows, two are the same or too close to be told
                 apart, one lacks a value, or a column is the same in all of them.
-            TypeError: if a value is no number, bool or text.
+            TypeError: if a value is not a number, bool or text.
 
         Examples:
             >>> shelf = Space.of_rows([{"pKa": 4.8, "ring": True}, {"pKa": 9.1, "ring": False}])
@@ -149,7 +148,7 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def table(self) -> Reals[np.ndarray, "N D"] | None:
-        """The points of the shelf's rows; None where the space is no table."""
+        """The points of the shelf's rows; None if the space is not a shelf."""
         return None if self.shelf is None else self._places.table
 
     @cached_property
@@ -160,7 +159,7 @@ class Space(Mapping[str, Parameter]):
         return Places(np.array(entries))
 
     def row(self, params: Mapping[str, object]) -> int | None:
-        """The number of the shelf's row with these values; None where there is none."""
+        """The number of the shelf's row with these values, or None."""
         if self.shelf is None:
             raise ValueError("only a space of rows has rows: see Space.of_rows")
         return self._places.at(self.encode(params, anywhere=True))
@@ -172,12 +171,12 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """The names of what is given with a trial, and not chosen."""
+        """The names of the contexts, which are given and not chosen."""
         return tuple(name for name, p in self.items() if isinstance(p, Context))
 
     @property
     def targets(self) -> dict[str, Value]:
-        """The fidelities by name, each with the one at which the answer is wanted."""
+        """The targets of the fidelities, by name."""
         found: dict[str, Any] = dict(self.items())
         return {name: p.target for name, p in found.items() if isinstance(p, Fidelity)}
 
@@ -186,19 +185,19 @@ class Space(Mapping[str, Parameter]):
 
         Raises:
             ValueError: if a name is missing or unknown, or a value is not accepted.
-            TypeError: if it is no mapping, or a value has a wrong type.
+            TypeError: if it is not a mapping, or a value has a wrong type.
         """
         return check_look(self, given)
 
     @cached_property
     def prices(self) -> tuple[Price, ...]:
-        """What looks are taken to cost, fidelity by fidelity."""
+        """What looks cost for each fidelity, unless costs are told."""
         names = list(self.targets)
         columns = self.columns_of(self.targets)
         return tuple(Price.of(self[name], c) for name, c in zip(names, columns, strict=True))
 
     def relative_cost(self, params: Mapping[str, object]) -> float:
-        """What a look is taken to cost, beside one at the target, where nobody has told."""
+        """What a look costs relative to one at the target, unless costs are told."""
         x = self.encode(params, anywhere=True)[None]
         return float(np.exp(sum(price.log_cost(x)[0][0] for price in self.prices)))
 
@@ -207,7 +206,7 @@ class Space(Mapping[str, Parameter]):
 
         Raises:
             ValueError: if a name is missing or unknown, or a value is not accepted.
-            TypeError: if it is no mapping, or a value has a wrong type.
+            TypeError: if it is not a mapping, or a value has a wrong type.
         """
         return check_context(self, given)
 
@@ -222,7 +221,7 @@ class Space(Mapping[str, Parameter]):
 
     @cached_property
     def layout(self) -> Layout:
-        """The columns of the unit cube that stand for the parameters."""
+        """The columns of the unit cube for the parameters."""
         return layout_of(self._parameters, self.conditions)
 
     def check(self, params: Mapping[str, object], *, anywhere: bool = False) -> dict[str, Value]:
@@ -230,8 +229,8 @@ class Space(Mapping[str, Parameter]):
 
         Args:
             params: a value for each active parameter.
-            anywhere: whether numbers may be between levels, or outside of their range by up to
-                three times its width: what was really run.
+            anywhere: whether numbers may be between levels, or outside their range by up to three
+                times its width, as what was really run may be.
 
         Raises:
             ValueError: if a name is missing, unknown or inactive, or a value is not accepted.
@@ -269,7 +268,7 @@ class Space(Mapping[str, Parameter]):
         return f" (it is there only when {self.conditions.reason(name)})" if conditional else ""
 
     def encode(self, params: Mapping[str, object], *, anywhere: bool = False) -> np.ndarray:
-        """The point, (D,), that stands for these values.
+        """The point, (D,), of these values.
 
         It is one of the cube's unless values may be `anywhere`, as in `check`.
         """
@@ -284,14 +283,15 @@ class Space(Mapping[str, Parameter]):
         return x
 
     def place(self, params: Mapping[str, object]) -> np.ndarray:
-        """The point, (D,), of values of another space that shares some parameters with this one.
+        """The point, (D,), of values from another space that shares some parameters with this one.
 
-        Names that are not here do not count. What is missing, or is a choice that is not here, is
-        where an inactive parameter is: as near to one value as to any other. A fidelity that is
-        missing is at its target.
+        Names that are not in this space are ignored. What is missing, or is a choice that this
+        space does not have, is placed as an inactive parameter: equally near to all values. A
+        missing fidelity is at its target.
 
         Raises:
-            ValueError: if a number is too far outside of its range; TypeError: if it is none.
+            ValueError: if a number is too far outside its range.
+            TypeError: if a value is not a number.
         """
         x, begin, starts = self.layout.asleep.copy(), 0, dict[str, int]()
         for name, p in self.items():
@@ -313,7 +313,7 @@ class Space(Mapping[str, Parameter]):
         return x
 
     def fits(self, params: Mapping[str, object]) -> bool:
-        """Whether the values are legal: could they be suggested?"""
+        """Whether the values are legal, so that they could be suggested."""
         try:
             self.check(params)
         except (TypeError, ValueError):
@@ -336,10 +336,9 @@ class Space(Mapping[str, Parameter]):
         return Rounding(self.limits.linear, self)
 
     def decode(self, x: np.ndarray | Sequence[float]) -> dict[str, Value]:
-        """The legal values nearest to a point of the cube, of what is active there.
+        """The legal values of the active parameters that are nearest to a point of the cube.
 
-        Of a point within the linear limits they are within them as well, rounded or not; of other
-        points they need not be.
+        If the point is within the linear limits, so are the values, even after rounding.
         """
         point, columns = np.asarray(x, dtype=float), self.layout.dimensions
         if point.shape != (columns,) or np.isnan(point).any():

@@ -16,7 +16,7 @@ class Stop:
     That is, once the chance that the optimum is better than the recommendation by at most `gap` is
     `chance` or more, by what the model believes. Under constraints that is among the samples in
     which a point meets them, and a search is never over while the recommendation is not likely to.
-    It is for one objective: of a front nobody can say how much is left to be won.
+    It needs one objective: for a front, what is left to be won is not a single number.
 
     Examples:
         >>> Stop(gap=0.01).chance

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def write(subject: Subject | JointSubject, path: str | Path) -> dict[str, Any]:
-    """Write the page, in one atomic step, and say what stands on it, as JSON."""
+    """Write the page, in one atomic step, and return what it says, as JSON."""
     files.check_place(path)
     if isinstance(subject, JointSubject):
         return _write_joint(subject, path)

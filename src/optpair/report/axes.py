@@ -1,4 +1,4 @@
-"""Axes: where a value stands between 0 and 1, and which values get a mark."""
+"""Axes: the place of a value between 0 and 1, and which values get a mark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Line:
         return span if span <= FEW_LEVELS else 0
 
     def at(self, value: Any) -> float:
-        """The place of a value; those beyond stand at the end."""
+        """The place of a value; those beyond are at the end."""
         if self.log:
             low, high = math.log(self.low), math.log(self.high)
             place = (math.log(max(float(value), self.low)) - low) / (high - low)
@@ -110,7 +110,7 @@ class Levels:
         return count if count <= FEW_LEVELS else 0
 
     def at(self, value: Any) -> float:
-        """The place of a value, a level or not; those beyond stand at the end."""
+        """The place of a value, a level or not; those beyond are at the end."""
         return min(max(self.parameter._place(value)[0], 0.0), 1.0)
 
     def ticks(self, wanted: int = 5) -> list[Tick]:

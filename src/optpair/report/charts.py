@@ -19,11 +19,11 @@ from optpair.report.words import number
 
 MOST_TITLED = 300  # more dots than this say nothing to the pointer
 FADES = 5  # degrees of a trial's distance from a slice
-WIDE, NARROW = 3.0, 0.5  # times the better half's spread: values further off stand at the edge
+WIDE, NARROW = 3.0, 0.5  # times the better half's spread: values further off are drawn at the edge
 
 
 def value_axis(found: Findings, told: Sequence[Row], sign: float, wide: float = WIDE) -> Line:
-    """The axis of the objective: everything good, and of the bad what is not far off."""
+    """The axis of the objective: all good values, and bad ones that are not far off."""
     values = np.array([row.value for row in told], dtype=float)
     middle = float(np.median(values))
     good = sign * values >= sign * middle
@@ -130,7 +130,7 @@ def _trials(frame: Frame, told: Sequence[Row]) -> Markup:
 
 
 def title(row: Row) -> str:
-    """What the pointer says of a trial."""
+    """What is shown when the pointer is on a trial."""
     assert row.value is not None
     return f"trial {row.number}: {number(row.value)}"
 
@@ -246,7 +246,7 @@ def _faded(
     *,
     crosses: bool = False,
 ) -> Markup:
-    """Trials, the fainter the further they are from the slice; none where nearness is below 0."""
+    """Trials, fainter the further they are from the slice; none if nearness is below 0."""
     degree = np.minimum(np.floor(nearness * FADES).astype(int), FADES - 1)
     drawn = frame.crosses if crosses else frame.dots
     return join(
@@ -256,7 +256,7 @@ def _faded(
 
 
 def _beside(frame: Frame, row: Row, name: str) -> float:
-    """Where a trial is along a parameter: a little aside, where others may be in the same place."""
+    """The place of a trial along a parameter, a little aside if others may be there, too."""
     at, levels = frame.px(row.params[name]), frame.x.levels
     if levels:
         at += min(20.0, 100 / levels) * ((0.618034 * row.number) % 1 - 0.5)
@@ -264,7 +264,7 @@ def _beside(frame: Frame, row: Row, name: str) -> float:
 
 
 def left_out(check: LeftOut, numbers: Sequence[int]) -> Markup:
-    """Each value against what the others predict of it, with 95 % intervals."""
+    """Each value against what the others predict, with 95 % intervals."""
     mean, _, low, high = check.predicted
     axis = axes.of_values([*check.y, *np.quantile(mean, [0, 1])])
     frame = Frame(axis, axis, width=400, height=340, bottom=42)

@@ -67,7 +67,7 @@ class Cloud:
         )
 
     def data(self) -> Markup:
-        """Where everything stands on every axis, for the page's script: numbers only."""
+        """The places of everything on every axis, for the page's script: numbers only."""
         box = {
             "x": BOX["left"],
             "y": BOX["top"],
@@ -184,7 +184,7 @@ class Cloud:
 def _shake(index: int, dots: int) -> np.ndarray:
     """Evenly spread shifts in (-0.5, 0.5), in an order of its own for every axis.
 
-    Of one order for two axes, the dots of a cell would stand on its diagonal.
+    With the same order for two axes, the dots of a cell would be on its diagonal.
     """
     return (np.random.default_rng(index).permutation(dots) + 0.5) / max(dots, 1) - 0.5
 

@@ -25,7 +25,7 @@ def contour(
     scales: Mapping[str, Axis],
     sign: float,
 ) -> Markup:
-    """The plane in shades, the better the stronger, with the trials."""
+    """The plane in shades, stronger for better values, with the trials."""
     x, y = plane.names
     frame = Frame(scales[x], scales[y], width=470, height=360, left=78, bottom=42)
     level = _levels(sign * plane.mean)

@@ -15,7 +15,7 @@ from optpair.report.subject import OUT, Row
 from optpair.report.words import count, number
 
 MOST_CURVES = 300
-WORST = 0.9  # quantile of the values beyond which they stand at the edge
+WORST = 0.9  # quantile of the values beyond which they are drawn at the edge
 
 
 def curves(rows: Sequence[Row], sign: float, best: int | None, step: str = "step") -> Markup:

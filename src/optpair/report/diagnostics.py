@@ -23,7 +23,7 @@ MOST_SHOWN = 6  # parameters
 
 
 def warnings(said: Sequence[str]) -> Markup:
-    """What looks wrong, where something does."""
+    """What looks wrong, if anything does."""
     if not said:
         return Markup()
     return el("section", *(el("p", line) for line in said), class_="card health", id="health")
@@ -59,7 +59,7 @@ def together(
 
 
 def borrowed(lent: Mapping[str, Mapping[str, Lending]]) -> Markup:
-    """How much each earlier study has to say, where there are some."""
+    """How much each earlier study contributes, if there are any."""
     several = len(lent) > 1
     rows = [
         el(
@@ -85,7 +85,7 @@ def borrowed(lent: Mapping[str, Mapping[str, Lending]]) -> Markup:
 
 
 def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
-    """Each value beside what the others say of it, by the name of the outcome.
+    """Each value beside what the others predict, by the name of the outcome.
 
     The rows are those that the check's trials are numbers of.
     """

@@ -19,7 +19,7 @@ from optpair.trials.estimate import Estimate
 
 GRID = 61  # points of a slice
 MOMENTS = {300: 12, 600: 6, 10**9: 4}
-"""How often the past is looked at, up to so many values: each look costs their cube."""
+"""How many past moments are shown, up to this many values: each costs the cube of the values."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Findings:
     first: Mapping[str, float]  # shares of variance, by parameter; empty where all is flat
     total: Mapping[str, float]
     predicted: Estimate  # of the told trials
-    doubted: list[tuple[Row, float]]  # trials whose values look like slips, and what is expected
+    doubted: list[tuple[Row, float]]  # trials with doubtful values, and what is expected
     agree: Mapping[str, float] = field(default_factory=dict)  # see `Pairs`
     check: LeftOut | None = None  # each value beside what the others predict
     plane: Plane | None = None  # of the two parameters that interact most
@@ -93,7 +93,7 @@ class Findings:
     exhausted: bool = False
     """Whether every row of a shelf has been tried, and none may be tried again."""
     halved: int | None = None
-    """About how many more trials it takes until half of the gap is left; None if nobody can say."""
+    """About how many more trials it takes until half of the gap is left; None if unknown."""
 
 
 def gather(subject: Subject) -> Findings | None:

@@ -16,7 +16,7 @@ STAR = "M0-7.5 2.2-2.4 7.6-2.3 3.4 1.1 4.9 6.4 0 3.3-4.9 6.4-3.4 1.1-7.6-2.3-2.2
 
 @dataclass(frozen=True)
 class Frame:
-    """A drawing of so many units, which is scaled to the page's width, and its two axes."""
+    """A drawing with two axes, which is scaled to the page's width."""
 
     x: Axis
     y: Axis
@@ -129,7 +129,7 @@ class Frame:
 def drawing(
     width: float, height: float, label: str, *parts: object, **attributes: object
 ) -> Markup:
-    """An SVG of so many units."""
+    """An SVG of this size."""
     return el(
         "svg",
         *parts,

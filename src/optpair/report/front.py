@@ -16,9 +16,9 @@ from optpair.report.outcomes import Belief, JointFindings, JointSubject
 from optpair.report.subject import Row
 from optpair.report.words import number
 
-NEAR = 3.0  # times the spread of the values: those further off stand at the edge
+NEAR = 3.0  # times the spread of the values: those further off are drawn at the edge
 FAR = 10.0  # times the extent of an axis: limits further off are left out
-BESIDE = 0.8  # times the front's extent: trials further from it stand at the edge
+BESIDE = 0.8  # times the front's extent: trials further from it are drawn at the edge
 MOST_SAMPLES = 800  # of the front that are drawn
 ROOM = 13.0  # between numbers of the front
 ROW = 86.0  # the height of an outcome beside its limits
@@ -46,7 +46,7 @@ def outcome_axis(values: Sequence[float], shown: Sequence[float], limits: Sequen
 
 
 def beside_limits(subject: JointSubject, found: JointFindings) -> Markup:
-    """What is predicted of every outcome at the recommended point, beside its limits."""
+    """The prediction of every outcome at the recommended point, beside its limits."""
     rows = enumerate(subject.problem.names)
     parts = [_beside(subject, found, name, ROW * i) for i, name in rows]
     label = "Predictions at the recommended point, beside their limits"
@@ -171,7 +171,7 @@ def _told(row: Row, across: str, up: str) -> str:
 
 
 def _possible(frame: Frame, found: JointFindings, across: str, up: str) -> Markup:
-    """Points of fronts that are still possible, some of many, where they are within the box."""
+    """Some points of fronts that are still possible, within the box."""
     pairs = list(zip(found.samples[across], found.samples[up], strict=True))
     within = [(x, y) for x, y in pairs if 0 < frame.x.at(x) < 1 and 0 < frame.y.at(y) < 1]
     every = -(-len(within) // MOST_SAMPLES) or 1
@@ -179,7 +179,7 @@ def _possible(frame: Frame, found: JointFindings, across: str, up: str) -> Marku
 
 
 def _stairs(places: Sequence[tuple[float, float]], sign: float) -> Markup:
-    """The edge of what the observed front beats: its corners have the worse values of both ends."""
+    """The edge of the region that the observed front beats."""
     if len(places) < 2:
         return Markup()
     (x, y), *rest = sorted(places)
@@ -203,7 +203,7 @@ def _whiskers(frame: Frame, x: Belief, y: Belief) -> Markup:
 
 
 def _numbered(places: Sequence[tuple[float, float]], signs: tuple[float, float]) -> Markup:
-    """Numbers as in the table on the better side of the points, where there is room for them."""
+    """The numbers of the table, on the better side of the points, where there is room."""
     parts: list[Markup] = []
     last: tuple[float, float] | None = None
     for i, (x, y) in enumerate(places):

@@ -26,7 +26,7 @@ DISTINCT = 0.5  # share of the hyperparameter sets
 
 
 def notes(subject: Subject, found: Findings) -> list[str]:
-    """What looks wrong, the most important first; none where nothing does."""
+    """What looks wrong, the most important first."""
     assert subject.model is not None
     doubted = {row.number for row, _ in found.doubted}
     checked = [] if found.check is None else [("", found.check, subject.told, doubted)]
@@ -58,7 +58,7 @@ def joint_notes(subject: JointSubject, found: JointFindings) -> list[str]:
 
 
 def inside(check: LeftOut) -> np.ndarray:
-    """Which of the values that were left out lie in the interval that the others predict."""
+    """Which values are in the interval that the others predict."""
     return np.asarray((check.predicted.low <= check.y) & (check.y <= check.predicted.high))
 
 

@@ -105,7 +105,7 @@ def verdict(subject: JointSubject, found: JointFindings) -> Verdict:
 
 
 def doubts(found: JointFindings) -> list[str]:
-    """A sentence on each trial that looks like a slip."""
+    """A sentence on each trial whose value looks like a mistake."""
     return [
         f"Trial {row.number}: {name} {number(row.outcomes[name])} is far from the "
         f"{number(expected)} that the others predict there; it does not count until a repeat "

@@ -100,7 +100,7 @@ class JointFindings:
     matters: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
     predicted: Mapping[str, Estimate]  # of the told trials
     chance: np.ndarray | None  # of the told trials
-    doubted: list[tuple[Row, str, float]]  # trials whose values look like slips; what is expected
+    doubted: list[tuple[Row, str, float]]  # trials with doubtful values; what is expected
     checks: Mapping[str, LeftOut]  # by outcome: each value beside what the others predict
     planes: Mapping[str, Plane]  # by objective: the two parameters that interact most
     pairs: Mapping[str, Mapping[tuple[str, str], float]]  # by outcome, see `Effects`

@@ -22,7 +22,7 @@ ZONE = 15.0  # to both sides of an axis: where a stroke counts
 
 
 class Column(NamedTuple):
-    """An axis with its name, and the value of each trial on it: None where it has none."""
+    """An axis with its name, and the value of each trial on it, or None."""
 
     name: str
     axis: Axis
@@ -32,14 +32,14 @@ class Column(NamedTuple):
 def columns_of(
     rows: Sequence[Row], scales: Mapping[str, Axis], total: Mapping[str, float]
 ) -> list[Column]:
-    """Those of the parameters that trials have: of many, the ones that matter most."""
+    """A column for each parameter that trials have; of many, for those that matter most."""
     there = [name for name in scales if any(name in row.params for row in rows)]
     order = sorted(there, key=lambda name: -total.get(name, 0.0))[:MOST_AXES]
     return [Column(n, scales[n], [row.params.get(n) for row in rows]) for n in order]
 
 
 def levels(worth: np.ndarray) -> np.ndarray:
-    """How good each trial is among all, in a few degrees: the best have the highest.
+    """The rank of each trial among all, in a few levels: the best have the highest.
 
     >>> levels(np.array([3.0, 1.0, 2.0, 0.0, 9.0]))
     array([3, 1, 2, 0, 4])
@@ -52,7 +52,7 @@ def levels(worth: np.ndarray) -> np.ndarray:
 def all_trials(
     rows: Sequence[Row], columns: Sequence[Column], level: np.ndarray, titles: Sequence[str]
 ) -> Markup:
-    """The section, with what is needed to pick trials by strokes along axes.
+    """The section, with what is needed to select trials by dragging along axes.
 
     Args:
         rows: the trials.
@@ -104,7 +104,7 @@ def _height(axis: Axis, value: Any) -> float | None:
 
 
 def _marks(x: float, column: Column) -> Markup:
-    """An axis with its labels, where it is picked from, and what is picked."""
+    """An axis with its labels, the zone to drag in, and the selected range."""
     labels = (
         el("text", label, x=x + 4, y=FOOT - (FOOT - TOP) * place + 4, class_="on-line")
         for place, label in column.axis.ticks(4)

@@ -67,7 +67,7 @@ def as_json(params: Mapping[str, Any]) -> Markup:
 
 
 def message(words: str) -> Markup:
-    """A message, or its last line with the rest behind it."""
+    """A message, or its last line with the rest folded away."""
     lines = words.strip().splitlines()
     last = lines[-1] if lines else ""
     if len(lines) <= 1 and len(last) <= LONG:

@@ -37,7 +37,7 @@ def find(
     grids: Mapping[str, np.ndarray],
     column: int | None = None,
 ) -> Plane | None:
-    """The two of the parameters that matter which interact most; None where there are not two.
+    """The plane of the two important parameters that interact most; None if there are not two.
 
     Both are active at x, and neither decides on others. Values are of the only objective, unless
     another outcome's column is given.
@@ -92,7 +92,7 @@ def _rows(grid: np.ndarray) -> np.ndarray:
 
 
 def _some(grid: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of a grid's points, both ends among them."""
+    """At most this many of a grid's points, including both ends."""
     if len(grid) <= most:
         return grid
     return grid[np.round(np.linspace(0, len(grid) - 1, most)).astype(int)]

@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Model:
-    """The space that is modelled, and the answers of the model where it has a value to go by.
+    """The space that is modelled, and the answers of the model once it has a value.
 
     `choices` are the categories as the user knows them, where the space has only their numbers;
     `single` are parameters with one value. `steps` is the name of a fidelity that counts the steps
@@ -87,7 +87,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Subject:
-    """A named search with its trials, in order; no model where nothing can be modelled.
+    """A named search with its trials, in order; no model if nothing can be modelled.
 
     The told trials that the model has are those of its data, in the same order.
     """
@@ -97,7 +97,7 @@ class Subject:
     rows: tuple[Row, ...]
     model: Model | None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that trials have and the model has not, each with the reason."""
+    """Parameters that trials have but the model does not, each with the reason."""
     step: str = "step"
     """The unit in which intermediate values are counted."""
 
@@ -113,7 +113,7 @@ class Subject:
 
 
 def left_out(reasons: Mapping[str, str]) -> list[str]:
-    """Parameters that are left out, a line for each reason.
+    """Parameters that are left out, one line per reason.
 
     >>> left_out({"degree": "not in all trials", "gamma": "not in all trials"})
     ['degree, gamma (not in all trials)']

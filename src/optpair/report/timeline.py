@@ -141,7 +141,7 @@ def _title(bar: Bar) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """A duration as people say it.
 
     >>> duration(0.25), duration(90), duration(9000), duration(1e6)
     ('0.25 s', '90 s', '2.5 hours', '11.6 days')

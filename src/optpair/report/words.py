@@ -48,7 +48,7 @@ def exact(value: float, resolution: float | None = None, digits: int = 4) -> Mar
 
 
 def brief(values: Sequence[float] | np.ndarray, share: float) -> str:
-    """The value below which a share of some values is."""
+    """A quantile of some values."""
     return number(float(np.quantile(values, share, method="nearest")), digits=3)
 
 
@@ -112,10 +112,10 @@ def nothing(subject: Subject) -> Verdict:
 
 
 def verdict(subject: Subject, found: Findings) -> Verdict:
-    """Weigh what is still to be won against what was won, from the first design on.
+    """Weigh what is still to be won against what was won since the first design.
 
-    That going on is hardly worth it is said only where both are small beside what was won: the
-    upper end of the gap's 95 % interval, and the interval of the recommendation. Where the gap is
+    It says that going on is hardly worth it only if both are small beside what was won: the
+    upper end of the gap's 95 % interval, and the interval of the recommendation. If the gap is
     expected to be small, or is at most small, and one of the two is not, the model is not sure.
     """
     assert subject.model is not None
@@ -150,7 +150,7 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
 
 
 def doubts(found: Findings) -> list[str]:
-    """A sentence on each trial that looks like a slip."""
+    """A sentence on each trial whose value looks like a mistake."""
     return [
         f"Trial {row.number}: {number(row.value or 0.0)} is far from the {number(expected)} that "
         "the others predict there; it does not count until a repeat agrees."

@@ -42,7 +42,7 @@ class Budget:
         return self.most < math.inf
 
     def reason(self, optimizer: Optimizer) -> str:
-        """That it is spent, or nothing."""
+        """That it is spent, or an empty text."""
         if not self.given or optimizer.spent < self.most:
             return ""
         unit = " seconds" if self.timed else ""
@@ -72,14 +72,14 @@ class End:
         self._begin, self._won = time.monotonic(), False
 
     def won(self, optimizer: Optimizer) -> str:
-        """That hardly anything is left to be won, or nothing."""
+        """That hardly anything is left to be won, or an empty text."""
         if self.stop is None or not optimizer.done(self.stop, context=self.context):
             return ""
         self._won = True
         return f"the search was over: {self.stop}"
 
     def to_go(self, optimizer: Optimizer) -> str:
-        """How far off the end by `stop` is, where the search ended before and somebody can say."""
+        """How far off the end by `stop` is, if the search ended before and that can be said."""
         if self.stop is None or self._won:
             return ""
         more = optimizer.until(self.stop, context=self.context)
@@ -92,7 +92,7 @@ class End:
         return self.at_once(optimizer)
 
     def at_once(self, optimizer: Optimizer) -> str:
-        """The same, of a search that has just begun: its first trial may take its time."""
+        """The same for a search that has just begun, regardless of its time."""
         if optimizer.exhausted:
             return "every row had been tried"
         return self.budget.reason(optimizer) or self.won(optimizer)

@@ -1,4 +1,4 @@
-"""Evaluations: one trial each, from asking for it to telling what it gave."""
+"""Evaluations: one trial each, from ask to tell."""
 
 from __future__ import annotations
 

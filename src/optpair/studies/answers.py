@@ -28,7 +28,7 @@ def as_json(found: Recommendation | Front, file: StudyFile) -> dict[str, Any]:
 
 
 def to_go(trials: int | None, stop: Stop) -> str:
-    """A line for people, where the study is not over and somebody can say when it will be."""
+    """A line for people, if the study is not over and it can be said when it will be."""
     if not trials:
         return ""
     return f"\nto go          about {trials} more trial{'s' * (trials > 1)} until {stop}"

@@ -1,7 +1,7 @@
-"""Checkpoints: a folder per run, in which a look at a higher fidelity finds where it can go on.
+"""Checkpoints: a folder per run, from which a look at a higher fidelity continues.
 
-A trial has a folder of its own or, where it goes on from an earlier one, the folder of that. A
-command that leaves nothing in it cannot go on: its trials are not taken up again.
+A trial has its own folder or, if it continues an earlier one, the folder of that one. A
+command that leaves nothing in it cannot continue: its trials are not taken up again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def checkpoint(
 ) -> Iterator[Path | None]:
     """The folder of a trial while it is evaluated; None where the space has no fidelity.
 
-    `before` is the trial that it goes on from. A folder in which nothing was left is removed.
+    `before` is the trial that it continues. An empty folder is removed.
     """
     if not file.space.fidelities:
         yield None
@@ -59,7 +59,7 @@ def _folder(file: StudyFile, study: Study, trial: Trial, before: int | None) -> 
 
 
 def continuable(file: StudyFile) -> Callable[[FrozenTrial], bool] | None:
-    """Whether a trial can go on: something is in its folder, which this machine can see."""
+    """Whether a trial can be continued: this machine sees something in its folder."""
     if not file.space.fidelities:
         return None
 
@@ -74,7 +74,7 @@ def continuable(file: StudyFile) -> Callable[[FrozenTrial], bool] | None:
 
 
 def doubled(study: Study, trial: Trial, before: int | None) -> bool:
-    """Whether another worker goes on from the same trial, `before`, now.
+    """Whether another worker is continuing the same trial, `before`.
 
     Whoever sees another one steps back, and both may: of what they would write into one folder at
     once, nothing could be used.

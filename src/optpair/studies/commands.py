@@ -1,4 +1,4 @@
-"""What the command line does with a study: each command returns what it shows, as JSON."""
+"""Commands on a study: each returns what it shows, as JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LAST = 3
 
 
 ONLY = ""
-"""What stands for the name of the only outcome, where a number was told without one."""
+"""The key for the only outcome, if a number was told without a name."""
 
 
 class NothingYetError(StudyError):
@@ -121,7 +121,7 @@ def _ending(file: StudyFile, study: Study, endings: Endings) -> Ending:
     try:
         trials, orders = _trials(study), control.read(study)
     except AwayError:
-        return Ending("complete")  # what they saw stands
+        return Ending("complete")  # trust what they saw
     if lifecycle.ended(lifecycle.count(trials)) >= file.evaluations:
         return Ending("complete")
     return endings.reached(orders, trials) or Ending("complete")
@@ -215,9 +215,9 @@ def _ask(file: StudyFile, study: Study, context: Mapping[str, Any]) -> dict[str,
 
 @dataclass(frozen=True)
 class Told:
-    """What somebody told of a trial, before the outcomes' names are checked.
+    """What was told of a trial, before the outcomes' names are checked.
 
-    Values and variances are by name; `ONLY` stands for the only outcome. Without values it failed.
+    Values and variances are by name, `ONLY` for the only outcome. Without values it failed.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -362,7 +362,7 @@ def recommend(
 
 
 def report(file: StudyFile, out: Path | None, context: Sequence[str] = ()) -> dict[str, Any]:
-    """Write a page on the study, beside its file or to `out`, and say what stands on it.
+    """Write a report on the study, next to its file or to `out`, and return what it says.
 
     `context` is what its answers are for; without it, the context of the last told trial.
     """

@@ -1,4 +1,4 @@
-"""The study file: what it may say, and what to say where it is wrong."""
+"""The study file: what it may contain, and messages for what is wrong with it."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def _objective(content: object, space: StudySpace) -> Command | Function:
 def _check_arguments(arguments: list[str], space: StudySpace) -> None:
     """Every {name} is a parameter, and every parameter is used; or none is (see `objective`).
 
-    Of a shelf, the columns that label a row may stand for those that describe it.
+    For a shelf, the columns that label a row may replace those that describe it.
     """
     used, names = set(), [*space, *space.columns]
     for argument in arguments:
@@ -277,7 +277,7 @@ def _check_arguments(arguments: list[str], space: StudySpace) -> None:
 
 
 def names_in(argument: str) -> list[str]:
-    """The names in the braces of an argument; what is no plain name is given as it stands."""
+    """The names in the braces of an argument; anything else in braces is returned as it is."""
     try:
         parts = list(string.Formatter().parse(argument))
     except ValueError as error:

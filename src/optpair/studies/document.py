@@ -28,7 +28,7 @@ class Table:
         self.label, self._left, self._known = label, dict(content), list[str]()
 
     def take(self, key: str, accepted: str, check: Any, default: Any = None) -> Any:
-        """The value of a key, where `check` holds for it; an error that says what is accepted."""
+        """The value of a key, if `check` accepts it; else an error that says what is accepted."""
         self._known.append(key)
         if key not in self._left:
             return default
@@ -38,7 +38,7 @@ class Table:
         return value
 
     def end(self) -> None:
-        """An error where a key is left that nobody knows."""
+        """Raise an error for a key that is left, which is unknown."""
         for key in self._left:
             close = difflib.get_close_matches(key, self._known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."

@@ -19,18 +19,18 @@ from optpair.studies.control import Control
 from optpair.studies.results import spent
 
 ALIKE = 5
-"""Failures in a row, from the first trial on, after which a run ends if all are for one reason."""
+"""A run ends after this many failures, if they are the first trials and have the same reason."""
 
 NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?|0x[0-9a-f]+", re.I)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a run ended, and in a sentence where it needs one.
+    """Why a run ended, with a sentence if that needs one.
 
     "complete": all evaluations were made, or are out by hand. "interrupted": by Ctrl-C. "stopped":
-    by an order. "time": its seconds were over. "alike": its first trials all failed alike.
-    "spent": all trials together have cost what they may.
+    by an order. "time": its time was up. "alike": its first trials all failed in the same way.
+    "spent": the budget of all trials is used up.
     """
 
     kind: Literal["complete", "interrupted", "stopped", "time", "alike", "spent"]
@@ -38,7 +38,7 @@ class Ending:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody ended it."""
+        """Whether a person ended it."""
         return self.kind in ("interrupted", "stopped")
 
 
@@ -58,7 +58,7 @@ class Endings:
         self._started = time.monotonic()
         self.keep_going = keep_going
         self.stops = control.read(study).stops if stops is None else stops
-        """Orders to stop that were given before the run: a worker that starts late gets this."""
+        """How many orders to stop were given before the run, for workers that start late."""
         self._first = len(lifecycle.trials(study))
 
     @property
@@ -67,7 +67,7 @@ class Endings:
         return max(0.0, self._seconds - (time.monotonic() - self._started))
 
     def reached(self, orders: Control, trials: Sequence[FrozenTrial]) -> Ending | None:
-        """Why this run is to end now; None where it goes on."""
+        """Why this run must end now; None if it continues."""
         if orders.stops > self.stops:
             return Ending("stopped", "Stopped by optpair stop, or from the page of optpair watch.")
         if self.left == 0.0:

@@ -104,7 +104,7 @@ def _short(line: str) -> str:
 
 
 def forget(study: Study, trial: FrozenTrial, why: Forgotten) -> None:
-    """End a trial that teaches nothing; where somebody else has ended it, that stands."""
+    """End a trial that teaches nothing, unless somebody else has ended it."""
     try:
         set_system_attribute(study, trial, FORGOTTEN, why)
         study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
@@ -121,7 +121,7 @@ class Watch:
     def __init__(self, patience: float) -> None:
         self.patience = patience
         self.slept = False
-        """Whether the last look but one was long ago: then nobody may have been able to beat."""
+        """Whether the look before was long ago: then workers may have had no chance to beat."""
         self._looked = time.monotonic()
         self._seen: dict[int, tuple[object, float]] = {}
 

@@ -24,7 +24,7 @@ from optpair.studies.results import Result, read
 KEPT = 1500
 """Characters of a failed command's output that are kept: storages hold about 2,000."""
 
-HEAD = 300  # characters of an exception that stand before its traceback
+HEAD = 300  # characters of an exception that come before its traceback
 TAIL = 65536
 LONGEST_LINE = 2**24  # bytes of the line that has the value: JSON may hold more than that
 GUARD = 'read over || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"; }'
@@ -94,7 +94,7 @@ def call(
 def environment(params: Mapping[str, Any], number: int, checkpoint: Path | None) -> dict[str, str]:
     """What is known of a trial beside its arguments: the parameters, as JSON, and its number.
 
-    Where the space has a fidelity, also the folder in which a run goes on from an earlier look.
+    If the space has a fidelity, also the folder from which a run continues an earlier look.
     """
     found = (json.dumps(params), str(number), None if checkpoint is None else str(checkpoint))
     return {name: text for name, text in zip(NAMES, found, strict=True) if text is not None}

@@ -85,7 +85,7 @@ def _read(returned: object, file: StudyFile) -> Result:
         )
     noise = table.pop(NOISE, None)
     cost = None if PRICE in file.outcomes else table.pop(PRICE, None)
-    if not file.named:  # other facts may stand beside it
+    if not file.named:  # there may be other facts beside it
         table = {VALUE: table.get(VALUE)}
     result = checked(table, noise, file)
     try:
@@ -236,7 +236,7 @@ def spent(trials: Iterable[FrozenTrial], file: StudyFile) -> float:
 
 
 def _relative_cost(trial: FrozenTrial, known: Mapping[int, FrozenTrial], file: StudyFile) -> float:
-    """What a trial is taken to cost; of one that goes on, what is beyond where it was."""
+    """What a trial costs; if it continues another, only the additional cost."""
     before = known.get(-1 if (number := continues(trial)) is None else number)
     paid = 0.0 if before is None else file.space.relative_cost(before.params)
     return max(file.space.relative_cost(trial.params) - paid, 0.0)

@@ -18,7 +18,7 @@ def read_shelf(content: Mapping[str, Any], folder: Path) -> tuple[Space, list[di
     """The space of the rows that [space] names, and what else the file has on each.
 
     Raises:
-        StudyError: where the file cannot be read, or its rows are no shelf.
+        StudyError: if the file cannot be read, or its rows are not a shelf.
     """
     table = Table("[space]", content)
     path = folder / table.take("rows", "the path of a CSV file", is_text)

@@ -100,7 +100,7 @@ class StudySpace(Mapping[str, BaseDistribution]):
         return tuple(self._looks())
 
     def relative_cost(self, params: Mapping[str, Any]) -> float:
-        """What a trial is taken to cost beside one at the target, where nobody has told."""
+        """What a trial costs relative to one at the target, unless costs are told."""
         prices = [(Price.of(p, 0), p._encode(params[n])) for n, p in self._looks().items()]
         return math.exp(sum(price.log_cost(np.array([x]))[0][0] for price, x in prices))
 
@@ -254,7 +254,7 @@ def _distribution(label: str, table: Table) -> tuple[BaseDistribution, Parameter
 def _float(
     low: float, high: float, log: bool, step: float | None, digits: int | None
 ) -> tuple[BaseDistribution, Parameter | None]:
-    """A range; so many decimals are a step to Optuna, which knows no significant figures."""
+    """A range; to Optuna, a number of decimals is a step, and there are no significant figures."""
     if digits is not None:
         exact = Float(low, high, log=log, step=step, digits=digits)
         distribution = to_distribution("", exact)

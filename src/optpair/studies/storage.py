@@ -95,7 +95,7 @@ def open_study(file: StudyFile, sampler: BaseSampler | None = None, *, make: boo
 
 
 def find_study(url: str, name: str, sampler: BaseSampler | None = None) -> Study:
-    """The study of that name in a storage, whoever made it; nothing is made."""
+    """The study of that name in a storage, made by optpair or not; nothing is created."""
     with _opening(url):
         return _find(url, name, sampler, "")
 
@@ -201,7 +201,7 @@ def _check_same(file: StudyFile, study: Study, make: bool) -> None:
         raise _differs(file, f"direction {', '.join(directions)}")
     space = {name: _described(file.space, name) for name in file.space}
     if SPACE not in stored:
-        if make:  # the space last: who finds it finds all
+        if make:  # the space last: a reader that finds it finds all
             if here is not None:
                 retry(lambda: study.set_user_attr(OUTCOMES, here))
                 retry(lambda: _name_metrics(study, list(file.objectives)))
@@ -339,9 +339,9 @@ def shown(file: StudyFile) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """A storage's URL without anything that may be a password: its scheme, where it has a slip.
+    """A storage's URL without anything that may be a password; a malformed one is its scheme.
 
-    User names and options are left out too, as slips put passwords there.
+    User names and options are left out, too, as passwords end up there by mistake.
     """
     if _is_file(url):
         return url

@@ -243,7 +243,7 @@ def record(
     """Tell a result; whether it is stored. A storage that is away is waited for.
 
     Where others took this worker for dead and have ended its trial, the result becomes a trial of
-    its own. Where somebody ended it on purpose, what they said counts.
+    its own. If somebody ended it on purpose, what they told counts.
     """
 
     def tell() -> bool:
@@ -259,7 +259,7 @@ def record(
             if ended == "stale":
                 add_trial(study, file, params, result, run_of=now)
             elif ended == "cancelled" or values_of(now, file) != result.values:
-                say(f"{gave}, but somebody has ended it meanwhile: it is {ended}")
+                say(f"{gave}, but somebody else has ended it meanwhile: it is {ended}")
                 return False
         return True
 
@@ -282,7 +282,7 @@ def add_trial(
     result: Result,
     run_of: FrozenTrial | None = None,
 ) -> None:
-    """Add a trial that nobody asked for, or that came too late: then it is the run of another."""
+    """Add a trial that was not asked for, or whose result came too late (`run_of`)."""
     to_keep = kept(result, file)
     run = {} if run_of is None else run_of.user_attrs
     run = {key: run[key] for key in (CONTINUES, CHECKPOINT) if key in run}
@@ -298,7 +298,7 @@ def add_trial(
 
 
 def end(study: Study, trial: Trial | FrozenTrial, file: StudyFile, result: Result) -> None:
-    """Tell a result: its attributes first, so that who sees the trial ended sees all of it."""
+    """Tell a result: attributes first, so that a reader who sees the trial ended sees all of it."""
     to_keep = kept(result, file)
     for key, value in to_keep.user.items():
         retry(lambda key=key, value=value: set_user_attribute(study, trial, key, value))  # type: ignore[misc]

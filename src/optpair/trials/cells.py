@@ -22,7 +22,7 @@ MISSING = {"n/a", "na", "n.a.", "n.d.", "none", "null", "-", "\u2013", "—", "?
 def guarded(value: object) -> object:
     """What a file holds: several numbers in a row, and no text that is a spreadsheet's formula.
 
-    A quotation mark stands before such text.
+    Such text gets a quotation mark in front.
     """
     if isinstance(value, list):
         value = " ".join(map(str, value))

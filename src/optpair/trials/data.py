@@ -27,7 +27,7 @@ class Measured(NamedTuple):
     y: Float[np.ndarray, " n"]
     noise_var: Float[np.ndarray, " n"]
     doubted: Bool[np.ndarray, " n"]
-    """Values that are taken for slips, and say nothing."""
+    """Values that count as mistakes, and are ignored."""
     trial: Int[np.ndarray, " n"]
     """The told trial that each is of."""
 
@@ -56,11 +56,11 @@ class Data:
     pending: Float[np.ndarray, "p D"]
     failed: Float[np.ndarray, "m D"]
     doubted: Bool[np.ndarray, "n O"]
-    """Values that are taken for slips; nobody has judged them at first."""
+    """Values that count as mistakes; at first none does."""
     trial: Int[np.ndarray, " n"]
     """Which of the told trials each row is of."""
     cost: Float[np.ndarray, " n"]
-    """What a trial cost up to each row, with the looks before it; NaN where nobody has said."""
+    """What a trial cost up to each row, including the looks before it; NaN if unknown."""
 
     @classmethod
     def of(
@@ -147,7 +147,7 @@ class Data:
         )
 
     def doubting(self, column: int, found: Bool[np.ndarray, " k"]) -> Data:
-        """The same, where some of the measured values of an outcome are taken for slips."""
+        """The same data, with some measured values of an outcome marked as mistakes."""
         doubted = self.doubted.copy()
         doubted[~np.isnan(self.Y[:, column]), column] = found
         return replace(self, doubted=doubted)
@@ -159,7 +159,7 @@ class Data:
         return replace(self, noise_var=noise_var)
 
     def means(self, column: int) -> Float[np.ndarray, " t"]:
-        """The mean of each told trial's values of an outcome that nobody doubts; NaN without.
+        """The mean of each told trial's undoubted values of an outcome; NaN without any.
 
         Of several looks the last counts.
         """

@@ -24,7 +24,7 @@ from optpair.trials.trial import Look, Params, State, Trial, outcomes_from_json
 
 
 class Entry(NamedTuple):
-    """A trial, and the point of the cube that stands for it."""
+    """A trial, and its point of the cube."""
 
     trial: Trial
     x: Float[np.ndarray, " D"]
@@ -68,7 +68,7 @@ class History:
 
     @property
     def points(self) -> Mapping[int, Float[np.ndarray, " D"]]:
-        """The points of the cube that stand for the trials, by id."""
+        """The points of the trials in the cube, by id."""
         return MappingProxyType({entry.trial.id: entry.x for entry in self._now()})
 
     @property
@@ -169,7 +169,7 @@ class History:
         return entry if failed else self._run_as(entry, clean)
 
     def _own(self, params: Mapping[str, Any]) -> Entry:
-        """The user's own point: legal, as one that was typed in and is not may be a slip."""
+        """The user's own point. It must be legal: otherwise it may be a typing mistake."""
         try:
             return self._new(params)
         except ValueError as error:
@@ -182,7 +182,7 @@ class History:
             ) from None
 
     def tell_all(self, records: Iterable[Record]) -> list[Trial | None]:
-        """Record all rows of a table, or none; None stands for rows that were known already."""
+        """Record all rows of a table, or none; None for rows that were known already."""
         work = History(self.problem)
         work._entries, work._next = dict(self._entries), self._next
         found = []

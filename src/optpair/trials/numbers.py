@@ -33,7 +33,7 @@ def check_noise_var(value: object, name: str = "noise_var") -> float:
 
 
 def check_cost(value: object) -> float | None:
-    """A finite cost above 0; None where nobody has said."""
+    """A finite cost above 0; None if there is none."""
     if value is None:
         return None
     number = as_number(value, "cost")
@@ -46,7 +46,7 @@ def check_cost(value: object) -> float | None:
 
 
 def as_number(value: object, name: str, without: str = "") -> float:
-    """The float that a number or a zero-dimensional array stands for, perhaps NaN or infinite.
+    """A number or a zero-dimensional array as a float, which may be NaN or infinite.
 
     `without` is the way out where there is none.
     """

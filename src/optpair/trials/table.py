@@ -24,7 +24,7 @@ UNIT = re.compile(r"^(?P<name>.*?\S)\s*[(\[](?P<unit>[^()\[\]]*)[)\]]$")
 DELIMITERS = ",;\t|"
 STATES = {"told", "failed", "pending", "running", "by hand", "enqueued", "cancelled", "stale"}
 ASKED = "asked "
-"""What stands before a parameter's name in the column of what was asked for; nothing reads it."""
+"""The prefix of the columns with what was asked for, which are written but never read."""
 
 NOTE = " (note)"
 """What follows the name of a note that would be taken for another column."""

@@ -1,4 +1,4 @@
-"""Studies in Optuna's storages as sources of a live page, whoever made them."""
+"""Studies in any Optuna storage as sources of a live page."""
 
 from __future__ import annotations
 

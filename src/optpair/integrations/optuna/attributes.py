@@ -30,7 +30,7 @@ FORGOTTEN = "optpair:forgotten"
 """Set on a trial that is ended though its objective did not fail: its worker died, say."""
 
 BY_HAND = "optpair:by_hand"
-"""Set on trials that people run: nobody takes them for dead."""
+"""Set on trials that people run: they never count as dead."""
 
 OUTPUT = "optpair:output"
 """What a failed trial had to say."""
@@ -42,7 +42,7 @@ COST = "optpair:cost"
 """The user attribute that holds what a trial cost, in any unit but always the same."""
 
 CONTINUES = "optpair:continues"
-"""The user attribute of a trial that goes on where another one ended: the number of that one."""
+"""The user attribute of a trial that continues another: the number of that one."""
 
 OUTCOMES = "optpair:outcomes"
 """Of a study, what its outcomes are, as a list of JSON objects in order: see `outcomes.declare`.
@@ -88,12 +88,12 @@ def cost_of(trial: FrozenTrial) -> float | None:
 
 
 def has_bad_cost(trial: FrozenTrial) -> bool:
-    """Whether a trial says what it cost, and that is no cost."""
+    """Whether a trial says what it cost, but that is not a legal cost."""
     return trial.user_attrs.get(COST) is not None and cost_of(trial) is None
 
 
 def continues(trial: FrozenTrial | Trial) -> int | None:
-    """The number of the trial that this one goes on from, at a higher fidelity; None by itself."""
+    """The number of the trial that this one continues, at a higher fidelity, or None."""
     given = trial.user_attrs.get(CONTINUES)
     return given if isinstance(given, int) and not isinstance(given, bool) else None
 

@@ -45,7 +45,7 @@ class StudyModel:
     steps: Steps | None = None
     """Those of whole trials, whether they are modelled or not."""
     continued: dict[int, int] = field(default_factory=dict)
-    """By the number of a trial that goes on where another ended: the number of that one."""
+    """From the number of a trial that continues another to the number of that one."""
 
     @property
     def problem(self) -> Problem:
@@ -80,7 +80,7 @@ class StudyModel:
         if self.domain.steps is not None and became == "told":
             return self._looked_at(trial, trial.number)
         if self.steps is not None and trial.state == TrialState.PRUNED and trial.values:
-            return None  # its last value is no final one
+            return None  # its last value is not a final one
         self.points[trial.number] = x
         found = self.outcomes.measured(trial) if became == "told" else None
         if found is None:  # infinite values too: Optuna accepts them
@@ -120,7 +120,7 @@ class StudyModel:
     def runs(self) -> list[Trial]:
         """The trials that were read, in order; looks at one run are one trial, the last of them.
 
-        What was seen before a trial went on is among its looks.
+        What was seen before a trial was continued is among its looks.
         """
         names = () if self.domain.steps is not None else tuple(self.problem.space.targets)
         found: dict[int, Trial] = {}
@@ -182,7 +182,7 @@ class StudyModel:
         return [trial for trial in found if trial is not None]
 
     def goes_on(self, study: Study, trial: FrozenTrial, complete: int) -> bool:
-        """Whether a trial that has just reported is worth going on with."""
+        """Whether a trial that has just reported is worth continuing."""
         steps, domain = self.domain.steps, self.domain
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if steps is None or len(ended) < complete:
@@ -204,7 +204,7 @@ class StudyModel:
         """What can be asked of the model now, where some parameters are given.
 
         Raises:
-            TypeError: if the context is no dict.
+            TypeError: if the context is not a dict.
             ValueError: if it has something else than legal values of modelled parameters, or lacks
                 a `Context`.
         """

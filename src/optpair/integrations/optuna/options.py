@@ -92,7 +92,7 @@ def check_guesses(
     values, chances = dict(guess or {}), dict(sure or {})  # type: ignore[call-overload]
     for name in chances:
         if name not in values:
-            raise ValueError(f"sure has {name!r}, of which there is no guess")
+            raise ValueError(f"sure has {name!r}, for which there is no guess")
     for name in values:
         if known is not None and name not in known:
             raise ValueError(

@@ -15,8 +15,8 @@ COMPLETE = 4
 class JESPruner(BasePruner):
     """Ends a trial early once a new one would teach more about the optimum for what it costs.
 
-    Whether a trial goes on is asked where it has reported a third, a ninth, … of the steps that
-    completed trials have. It goes on while it is predicted to be the best of all at its end, or
+    Whether a trial continues is decided when it has reported a third, a ninth, … of the steps that
+    completed trials have. It continues while it is predicted to be the best of all at its end, or
     while the next look at it gains at least as much per step as the best new trial.
 
     Pruned trials teach what they reported, at the steps where they did: their last value counts as

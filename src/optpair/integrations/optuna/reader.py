@@ -219,7 +219,7 @@ class StudyReader:
             _log.warning(message)
 
     def say_independent(self, study: Study, name: str, distribution: BaseDistribution) -> None:
-        """Say once that a parameter is not modelled; before a trial has ended that is no news."""
+        """Warn once that a parameter is not modelled, but not before a trial has ended."""
         with self.lock:
             self._turn_to(study)
             if name in self._said:

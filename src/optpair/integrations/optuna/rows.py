@@ -63,7 +63,7 @@ def row_of(
 def _on_the_way(
     trial: FrozenTrial, run: Trial | None, model: StudyModel | None
 ) -> dict[float, float]:
-    """The values that a trial reported, or those of the trials that it goes on from."""
+    """The values that a trial reported, and those of the trials that it continues."""
     if run is not None and model is not None and fidelity(model) is not None:
         return on_the_way(model.problem.space, run)
     return {float(step): value for step, value in trial.intermediate_values.items()}

@@ -300,7 +300,7 @@ class JESSampler(BaseSampler):
         """The best predicted point of the modelled parameters, with its 95 % interval.
 
         Args:
-            study: any study, whoever sampled it.
+            study: any study, sampled by this sampler or not.
             reference: as in `Optimizer.recommend`, for several objectives.
             context: values of some parameters that are given, and not chosen: the answer is for
                 these. Trials are, where `study.enqueue_trial({"site": "A"})` gives them. Where the
@@ -327,7 +327,7 @@ class JESSampler(BaseSampler):
         """Samples of where the optimum is and what it is worth, and what is still unknown.
 
         Args:
-            study: any study, whoever sampled it.
+            study: any study, sampled by this sampler or not.
             context: as in `recommend`.
 
         Returns:
@@ -378,7 +378,7 @@ class JESSampler(BaseSampler):
         name: str | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Write a page of HTML on a study, whoever sampled it; see `Optimizer.report`.
+        """Write a report on a study, sampled by this sampler or not; see `Optimizer.report`.
 
         `name` is its heading, the study's name by default; `context` is what its answers are for:
         by default, where the `search_space` has a `Context`, that of the last told trial.
@@ -426,9 +426,9 @@ class JESSampler(BaseSampler):
             return Subject(heading, objective, rows, model, self._reader.left_out(study), step)
 
     def goes_on(self, study: Study, trial: FrozenTrial, complete: int) -> bool:
-        """Whether a trial that has just reported is to go on; see `JESPruner`.
+        """Whether a trial that has just reported should continue; see `JESPruner`.
 
-        Always before so many trials are complete.
+        Always true before `complete` trials are complete.
         """
         with self._reader.lock:
             self._reader.check(study)

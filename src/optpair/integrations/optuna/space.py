@@ -27,7 +27,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def to_parameter(distribution: BaseDistribution) -> Parameter | None:
-    """What stands for a distribution in a `Space`; None where there is nothing to model.
+    """The parameter of a `Space` for a distribution; None if there is nothing to model.
 
     That is one legal value, or a range that float64 cannot resolve. Choices, which may be any
     objects, are numbered.
@@ -98,7 +98,7 @@ def _ordered(name: str, distribution: BaseDistribution) -> Ordinal | None:
     """Choices that are numbers, in their order; None where there is only one."""
     if not isinstance(distribution, CategoricalDistribution):
         raise ValueError(
-            f"ordinals names {name!r}, which is no categorical parameter: leave it out there"
+            f"ordinals names {name!r}, which is not categorical: leave it out of ordinals"
         )
     if distribution.single():
         return None
@@ -183,7 +183,7 @@ class Domain:
 
     @cached_property
     def choices(self) -> dict[str, tuple[Any, ...]]:
-        """The categories that stand behind the space's numbers."""
+        """The categories behind the space's numbers."""
         known = self.distributions.items()
         return {
             n: d.choices

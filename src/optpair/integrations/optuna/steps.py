@@ -15,7 +15,7 @@ from optpair.problem.space import Parameter
 STEP = "optpair:step"
 """The name of the fidelity, which no parameter of a study has."""
 
-APART = 3  # looks that are kept are so many times as far as the one before, and the last
+APART = 3  # each look that is kept is this many times as far as the one before; so is the last
 LONG = 8  # steps from which on their scale is logarithmic
 
 

@@ -1,10 +1,10 @@
-"""How noisy a mean over folds is, judged from all trials, which are scored on the same folds.
+"""The noise of a mean over folds, estimated from all trials, which share the same folds.
 
 The score of trial i on fold k of K is taken for
 
     s_ik = m_i + b_k + e_ik
 
-The same folds are hard for every trial, so b_k is no noise between trials, and e_ik is. b_k is
+The same folds are hard for every trial, so between trials b_k is not noise, but e_ik is. b_k is
 averaged over the better half of the trials, as a bad one says little about a fold. What is left of
 a trial's spread, v_i, has only d = K − 1 degrees of freedom and may happen to be zero. It is drawn
 towards what the trials have in common (Smyth 2004): with σ_i² = E v_i and the prior

@@ -21,7 +21,7 @@ SCORE = "score"
 
 
 def outcomes_of(given: object, noise: float | None, refit: object) -> dict[str, Outcome]:
-    """The outcomes of a search, by name; None stands for one score, to be maximised."""
+    """The outcomes of a search, by name; None means one score, to be maximised."""
     if given is None:
         return {VALUE: Objective("maximize", noise)}
     if not isinstance(given, Mapping):
@@ -75,7 +75,7 @@ def choice(found: Any, metric: str) -> Any:
 
 
 def predicted_score(best: Any, metric: str, outcomes: Mapping[str, Outcome]) -> float:
-    """What is predicted there of the metric or, where that is no outcome, the first objective."""
+    """The prediction of the metric there or, if that is not an outcome, of the first objective."""
     first = next(name for name, own in outcomes.items() if isinstance(own, Objective))
     return float(best.outcomes[metric if metric in outcomes else first].mean)
 

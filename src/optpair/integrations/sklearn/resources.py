@@ -16,9 +16,9 @@ from optpair.problem.parameters import Fidelity
 from optpair.problem.space import Parameter
 
 SAMPLES = "n_samples"
-"""The resource that is no parameter of the estimator: rows of the data."""
+"""The resource that is not a parameter of the estimator: rows of the data."""
 
-SHARE = 27  # one of so many of the resources is the least, unless it is given
+SHARE = 27  # the least resources are one part in this many, unless given
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             name: the page's heading, the estimator's class by default.
 
         Returns:
-            What stands on the page, as JSON.
+            What the report says, as JSON.
         """
         check_is_fitted(self, "optimizer_")
         title, optimizer = name or type(self.estimator).__name__, self.optimizer_

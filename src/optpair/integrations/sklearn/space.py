@@ -45,7 +45,7 @@ class _Entry:
 
 
 class NumberedSpace:
-    """The user's space: lists of any objects stand in it by their places.
+    """The user's space, with objects of lists replaced by their places.
 
     A list of dicts is a choice between them: one more parameter says which, and the others are
     there only with the dicts that have them. What several dicts have alike is one parameter.
@@ -113,7 +113,7 @@ class NumberedSpace:
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """Words for the objects that stand by their places, as a page shows them."""
+        """The names of the objects behind the places, as a report shows them."""
         listed = [e for e in self._entries if isinstance(e.given, list)]
         placed = [e for e in listed if isinstance(self.space.get(e.key), Categorical)]
         words = {entry.key: _words(entry.given) for entry in placed}
@@ -137,7 +137,7 @@ class NumberedSpace:
 
 
 def _grids(given: object) -> list[Mapping[str, Choices]]:
-    """The dicts that are chosen between; one is no choice."""
+    """The dicts to choose between; with one there is no choice."""
     grids: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
     for grid in grids:
         if not isinstance(grid, Mapping):

@@ -1,10 +1,10 @@
 """What all kinds of parameters share: plain numbers, and what to say to bad input.
 
-All in plain Python floats and ints, so that a value that was suggested, saved, loaded and told
-again is the same value.
+Everything is plain Python floats and ints, so that a value that was suggested, saved, loaded and
+told again is the same value.
 
-Suggestions are legal values. What was really run may be anywhere, on a scale of numbers: between
-two levels, or outside of the range, where the column leaves [0, 1]. A parameter has
+Suggestions are legal values. A number that was really run may be anywhere: between two levels, or
+outside the range, where the column leaves [0, 1]. A parameter has
 
     _check(name, value)      a legal value, clean; or an error
     _encode(value)           the columns of a legal value
@@ -23,13 +23,13 @@ from typing import Any
 
 Value = None | bool | int | float | str
 When = Mapping[str, Any]
-"""The values of other parameters with which a parameter is there: see `optpair.Space`."""
+"""The values of other parameters with which a parameter is active: see `optpair.Space`."""
 
 FARTHEST = 3.0
-"""Ranges by which data may be outside: farther ones teach nothing, and are likely slips."""
+"""Ranges by which data may be outside: farther ones teach nothing, and are likely mistakes."""
 
 SURE = 0.7
-"""The chance that somebody gives a guess without saying so."""
+"""The default of `sure`."""
 
 MOST_SURE = 0.99
 
@@ -138,10 +138,10 @@ def check_sure(label: str, sure: object) -> float:
 
 @dataclass(frozen=True)
 class Guessed:
-    """What every parameter may have: where the optimum is believed to be.
+    """What every parameter may have: a guess of where the optimum is.
 
-    `guess` is a legal value, and `sure` the chance that the optimum is about there: on a scale
-    of numbers within about a tenth of the range, of categories exactly.
+    `guess` is a legal value, and `sure` the probability that the optimum is near it: for numbers
+    within about a tenth of the range, for categories exactly there.
     """
 
     guess: Any = field(default=None, kw_only=True, repr=False)

@@ -24,16 +24,16 @@ from optpair.problem.parameters.base import (
 class Categorical(Guessed):
     """One of some choices without an order: None, bools, ints, floats or strings.
 
-    Choices are told apart by type as well as value: True, 1 and 1.0 are three choices. Numbers
-    that have an order are an `Ordinal`.
+    Choices differ by type as well as by value: True, 1 and 1.0 are three choices. For ordered
+    numbers, use an `Ordinal`.
 
     Args:
         choices: a list or tuple of at least two.
-        guess: the choice that you believe is best; a wrong guess is forgotten as data come. None
-            means no guess, even where it is a choice.
-        sure: the chance that it is; 0.7 where nothing is said.
-        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
-            list of values means any of them. None means always.
+        guess: the choice that you believe is best; a wrong guess is forgotten as data come in. None
+            means no guess, even if None is a choice.
+        sure: the probability that it is the best; 0.7 by default.
+        when: the values of other parameters with which it is active, like `{"kernel": "poly"}`; a
+            list means any of its values. None means always.
 
     Examples:
         >>> from optpair import Space

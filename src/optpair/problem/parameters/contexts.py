@@ -1,4 +1,4 @@
-"""Contexts: what is given with every trial, and never chosen."""
+"""Contexts: parameters that are given with every trial, and never chosen."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from optpair.problem.parameters.floats import Float
 class Context:
     """A parameter that is given with every trial and never chosen: a site, a batch, the weather.
 
-    The model learns across contexts; a suggestion, and an answer, is for the one that is given:
-    `ask(context={"site": "A"})`, `recommend(context={"site": "B"})`. Also for one that no trial was
-    in yet.
+    The model learns across contexts; suggestions and answers are for the one that you give:
+    `ask(context={"site": "A"})`, `recommend(context={"site": "B"})`. It may be one without trials.
 
     Args:
-        choices: a list of what it may be, as for `Categorical`; or
-        low: the lowest value of a number, as for `Float`,
-        high: and the highest;
-        log: whether the number's scale is logarithmic.
+        choices: a list of possible values, as for `Categorical`; or, for a number,
+        low: the lowest value, as for `Float`;
+        high: the highest value;
+        log: whether the scale is logarithmic.
 
     Examples:
         >>> Context(["A", "B"])

@@ -21,17 +21,17 @@ LEAST_COST = 0.01
 class Fidelity:
     """How closely a trial is looked at: epochs, rows of data, cells of a mesh.
 
-    The answer is wanted at the target. Looks at other fidelities are cheaper, and inform: a
-    suggestion has whatever fidelity teaches most for what it costs. Whole numbers where both bounds
-    are, unless these are 0 and 1.
+    The answer is wanted at the target. Looks at other fidelities are cheaper, and still inform: a
+    suggestion has the fidelity that teaches most for its cost. If both bounds are whole numbers,
+    other than 0 and 1, all values are.
 
-    Until costs are told, a look is taken to cost in proportion to the fidelity, or, where the
-    target is `low`, to its inverse; but never less than a hundredth of a look at the target.
+    Until costs are told, a look costs in proportion to the fidelity or, if the target is `low`, to
+    its inverse, but never less than a hundredth of a look at the target.
 
     Args:
         low: the lowest fidelity.
         high: the highest.
-        log: whether the scale is logarithmic, as most of what grows by factors is.
+        log: whether the scale is logarithmic, which suits most things that grow by factors.
         target: where the answer is wanted; `high` by default.
 
     Examples:

@@ -47,21 +47,21 @@ class Float(Guessed):
 
     With `log=True` the scale is logarithmic. With `step` the legal values are low, low + step, …,
     up to the last that is not above `high`; they come out as clean decimals. With `digits` they
-    are what can be written with so many decimals or, on a log scale, with so many significant
-    figures. Without either, values are told apart to 1e-12 of the range, and a range that is
-    narrow beside its bounds, so that float64 has fewer than a billion numbers in it, is refused.
+    have that many decimals or, on a log scale, that many significant figures. Without either,
+    values are resolved to 1e-12 of the range; a range that is so narrow relative to its bounds that
+    float64 has fewer than a billion numbers in it is refused.
 
     Args:
         low: the lowest value.
         high: the highest value.
         log: whether the scale is logarithmic; `low` must be positive.
         step: the distance between legal values; None means that all are legal.
-        digits: decimals of a legal value, or its significant figures with `log=True`. Both bounds
-            must be such values, or on a linear scale `low`.
-        guess: where you believe the optimum is; a wrong guess is forgotten as data come.
-        sure: the chance that it is about there; 0.7 where nothing is said.
-        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
-            list of values means any of them. None means always.
+        digits: the decimals of a legal value or, with `log=True`, its significant figures. Both
+            bounds must be such values; on a linear scale, only `low`.
+        guess: where you believe the optimum is; a wrong guess is forgotten as data come in.
+        sure: the probability that the optimum is near the guess; 0.7 by default.
+        when: the values of other parameters with which it is active, like `{"kernel": "poly"}`; a
+            list means any of its values. None means always.
 
     Examples:
         >>> from optpair import Space
@@ -171,7 +171,7 @@ class Float(Guessed):
 
     @cached_property
     def _levels(self) -> Levels | None:
-        """The legal values on a log scale, where they have so many digits."""
+        """The legal values on a log scale with a number of digits."""
         if self.digits is None or not self.log:
             return None
         first, last = (math.floor(math.log10(v)) for v in (self.low, self.high))
@@ -230,7 +230,7 @@ class Float(Guessed):
         return [min(max(self._at(value), _FIRST), _LAST)]  # rounding makes no end of what is none
 
     def _at(self, value: float) -> float:
-        """Where a value is on the scale, from 0 at `low` to 1 at `high`; outside it goes on."""
+        """The place of a value on the scale, from 0 at `low` to 1 at `high`, or beyond."""
         if self.log:
             return log_ratio(value, self.low) / log_ratio(self.high, self.low)
         return (value - self.low) / (self.high - self.low)

@@ -37,10 +37,10 @@ class Int(Guessed):
         high: the highest value.
         log: whether the scale is logarithmic; `low` must be positive.
         step: the distance between legal values.
-        guess: where you believe the optimum is; a wrong guess is forgotten as data come.
-        sure: the chance that it is about there; 0.7 where nothing is said.
-        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
-            list of values means any of them. None means always.
+        guess: where you believe the optimum is; a wrong guess is forgotten as data come in.
+        sure: the probability that the optimum is near the guess; 0.7 by default.
+        when: the values of other parameters with which it is active, like `{"kernel": "poly"}`; a
+            list means any of its values. None means always.
 
     Examples:
         >>> from optpair import Space

@@ -45,7 +45,7 @@ class Levels:
         return float(self.at[bisect_left(self.values, value)])
 
     def find(self, number: float) -> int | float | None:
-        """The level that a number stands for, up to round-off; None where there is none."""
+        """The level that equals a number, up to round-off, or None."""
         values = self.values
         above = min(max(bisect_left(values, number), 1), len(values) - 1)
         low, high = values[above - 1], values[above]

@@ -33,19 +33,19 @@ CROWDED = 0.01
 
 @dataclass(frozen=True)
 class Ordinal(Guessed):
-    """One of some numbers that have an order: what a dial, a rack or a catalogue offers.
+    """One of some ordered numbers, as a dial, a rack or a catalogue offers them.
 
-    The model sees the levels in their order on one scale, so that it learns from one about its
-    neighbours. By default they are spaced by value or by logarithm, whichever spreads them more
-    evenly, or evenly where two of them would still be closer than 1 % of the range.
+    The model sees the levels in order on one scale, so it learns from one about its neighbours. By
+    default they are spaced by value or by logarithm, whichever is more even, or evenly if two of
+    them would still be closer than 1 % of the range.
 
     Args:
         levels: a list or tuple of at least two numbers, in any order; ints stay ints.
         spacing: `"value"`, `"log"` or `"even"`; None chooses.
-        guess: where you believe the optimum is; a wrong guess is forgotten as data come.
-        sure: the chance that it is about there; 0.7 where nothing is said.
-        when: the values of other parameters with which it is there, like `{"kernel": "poly"}`; a
-            list of values means any of them. None means always.
+        guess: where you believe the optimum is; a wrong guess is forgotten as data come in.
+        sure: the probability that the optimum is near the guess; 0.7 by default.
+        when: the values of other parameters with which it is active, like `{"kernel": "poly"}`; a
+            list means any of its values. None means always.
 
     Examples:
         >>> from optpair import Space
