@@ -53,8 +53,8 @@ def test_an_answer_is_for_a_context(study: Any) -> None:
     [
         ("A", TypeError, "context must be a dict"),
         ({"place": "A"}, ValueError, "context has 'place', which is not modelled; there are"),
-        ({"site": "C"}, ValueError, "cannot be held: a value is not legal"),
-        ({"x": 7.0}, ValueError, "cannot be held"),
+        ({"site": "C"}, ValueError, "cannot be fixed: a value is not legal"),
+        ({"x": 7.0}, ValueError, "cannot be fixed"),
     ],
 )
 def test_what_is_no_context_is_refused(

@@ -273,7 +273,7 @@ def test_noise_by_name(seen: list[tuple[Any, Data]], said: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"noise": 0.1}, "noise=0.1 is of one objective, and study 'two' has 2"),
+        ({"noise": 0.1}, "noise=0.1 is for one objective, and study 'two' has 2"),
         ({"acquisition": "mes"}, "acquisition 'mes' is not for several objectives; use one of"),
         (
             {"hyperparameters": Hyperparameters(*(np.ones(s) for s in ((1, 2), 1, 1, 1)))},

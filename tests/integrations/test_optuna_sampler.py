@@ -195,7 +195,7 @@ def test_values_of_trials_outside_the_space_are_said_to_be_left_out(
     assert [shown.told for shown in seen] == [0, 0]
     logging.getLogger("optuna.optpair").removeHandler(handler)
     assert [text.partition(":")[0] for text in said] == [
-        "JESSampler leaves out trial 0, and those like it"
+        "JESSampler leaves out trial 0, and others like it"
     ]
 
 
@@ -340,7 +340,7 @@ def test_what_is_left_out_of_a_recommendation_is_named(tmp_path: Path) -> None:
     for i in range(4):
         add({"x": i / 4, "even" if i % 2 == 0 else "<odd>": 0.5}, i / 4)
     best = sampler.recommend(study)
-    why = "not in all trials alike"
+    why = "not in all trials, or not with the same distribution"
     assert best.left_out == {"even": why, "<odd>": why}
     assert str(best).endswith(f"\nleft out       even, <odd> ({why})")
     assert sampler.belief(study).recommendation.left_out == best.left_out

@@ -21,47 +21,49 @@ class Settings:
 
     kernel: str | Kernel = field(default_factory=Matern52)
     """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two;
-    `additive` for many parameters whose effects about add up; or a `Kernel` of your own."""
+    `additive` for many parameters whose effects roughly add up; or a `Kernel` of your own."""
     sets: int = 12
-    """M, the hyperparameter sets averaged over."""
+    """M, the number of hyperparameter sets that are averaged over."""
     pairs: int = 8
     """P, the optimal pairs sampled under each set."""
     exploit: float | None = None
-    """γ, the chance that a trial confirms the best predicted point instead. None means 0.1, and 0
-    where the hyperparameters are known: it guards against a wrong model."""
+    """γ, the probability that a trial is the best predicted point instead, which guards against a
+    wrong model. None means 0.1, or 0 if the hyperparameters are known."""
     initial: int | None = None
-    """Space-filling trials told before the model is used; None means one more than parameters; with
-    a `Fidelity`, twice as many as other parameters and two more, mostly cheap ones."""
+    """How many space-filling trials are told before the model is used. None means one more than
+    there are parameters; with a `Fidelity`, twice the number of other parameters plus two, mostly
+    cheap ones."""
     refresh_every: int = 1
-    """Told trials between two updates of the hyperparameters."""
+    """How many told trials there are between two updates of the hyperparameters."""
     moves: int | None = None
-    """Chains that an update moves by HMC, those that have waited longest first. None means 256 over
-    the number of told trials, at least two: all, where there are few trials and they say most."""
+    """How many chains an update moves by HMC, those that have waited longest first. None means 256
+    divided by the number of told trials, at least two: all chains while there are few trials."""
     most_rows: int = 256
-    """Told trials up to which nothing is spared. Of more, hyperparameters are inferred from this
-    many, and fewer sets are used, at least three: each costs time up to its cube. Pending trials
-    and failed ones take rows, too, where sets are counted."""
+    """The number of told trials up to which all are used. Beyond it, hyperparameters are inferred
+    from this many, with fewer sets, at least three, as the time grows with the cube of the rows.
+    For the number of sets, pending and failed trials count as rows, too."""
     features: int = 256
     """Random Fourier features in the prior part of a sample path."""
     candidates: int | None = None
-    """Space-filling points at which the acquisition function is screened. None means 128 where
+    """At how many space-filling points the acquisition function is screened. None means 128 if
     optimal pairs are candidates as well (more found nothing better), and 2048 otherwise."""
     path_candidates: int | None = None
-    """Space-filling points at which sample paths are screened. None means 256 in one or two
+    """At how many space-filling points sample paths are screened. None means 256 in one or two
     dimensions, and 768 in more."""
     starts: int = 4
-    """Screened points from which the maximiser climbs."""
+    """From how many screened points the maximiser climbs."""
     steps: int | None = None
-    """Steps of a climb. None means 10 in one dimension, 4 more in each other, and 24 at most."""
+    """How many steps a climb has. None means 10 in one dimension, and 4 more per additional
+    dimension, up to 24."""
     warp: bool = True
-    """Whether values far below the median are compressed (see `optpair.trials.transform`); never
-    where the space has a `Fidelity`."""
+    """Whether values far worse than the median are compressed (see `optpair.trials.transform`);
+    never if the space has a `Fidelity`."""
     doubt: bool = True
-    """Whether values far above what the other trials predict are doubted, and asked for again (see
-    `optpair.engine.doubt`)."""
+    """Whether values far better than what the other trials predict are doubted, and asked for again
+    (see `optpair.engine.doubt`)."""
     repeat: bool = True
-    """Whether the best trial is repeated once, after two trials per parameter, where nobody has
-    said how noisy values are (see `optpair.engine.repeats`)."""
+    """Whether the best trial is repeated once, after two trials per parameter, unless the noise is
+    given (see `optpair.engine.repeats`)."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 

@@ -1,1 +1,1 @@
-"""Doors into other tools. Each module needs the package that it is named after."""
+"""Integrations with other tools. Each module needs the package that it is named after."""

@@ -236,7 +236,7 @@ class StudyModel:
         fixed = self.domain.columns(context)
         if context and not fixed:
             raise ValueError(
-                f"context {dict(context)!r:.80} cannot be held: a value is not legal, or "
-                "parameters depend on others here"
+                f"context {dict(context)!r:.80} cannot be fixed: a value is not legal, or the "
+                "study has conditional parameters"
             )
         return fixed

@@ -13,19 +13,19 @@ COMPLETE = 4
 
 
 class JESPruner(BasePruner):
-    """Ends a trial early once a new one would teach more about the optimum for what it costs.
+    """Ends a trial early if a new one would teach more about the optimum per step.
 
     Whether a trial continues is decided when it has reported a third, a ninth, … of the steps that
     completed trials have. It continues while it is predicted to be the best of all at its end, or
     while the next look at it gains at least as much per step as the best new trial.
 
-    Pruned trials teach what they reported, at the steps where they did: their last value counts as
-    no final one.
+    The model learns from what pruned trials reported, at the steps where they did; their last value
+    does not count as a final one.
 
     Args:
-        complete: completed trials before the first one is pruned, at least 1.
-        sampler: whose model is asked; by default the study's own or, where that is of another
-            kind, a new `JESSampler`.
+        complete: how many trials must be complete before the first one is pruned, at least 1.
+        sampler: the sampler whose model is asked; by default the study's own or, if that is of
+            another kind, a new `JESSampler`.
 
     Examples:
         >>> import optuna

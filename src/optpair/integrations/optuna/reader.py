@@ -100,7 +100,7 @@ class StudyReader:
         outcomes = StudyOutcomes.of(study, (), noise)
         if noise and count > 1 and outcomes.declared is None:
             raise ValueError(
-                f"noise={noise:g} is of one objective, and study {study.study_name!r} has "
+                f"noise={noise:g} is for one objective, and study {study.study_name!r} has "
                 f"{count}; leave it out, or set the user attribute {NOISE_VAR!r} of trials to a "
                 "dict by the objectives' names"
             )
@@ -146,7 +146,11 @@ class StudyReader:
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             for name, d in trial.distributions.items():
                 if name not in known:
-                    why[name] = "not in search_space" if given else "not in all trials alike"
+                    why[name] = (
+                        "not in search_space"
+                        if given
+                        else "not in all trials, or not with the same distribution"
+                    )
                 elif to_parameter(d) is None and not d.single():
                     why[name] = "too fine for the model"
         return why
@@ -174,15 +178,15 @@ class StudyReader:
         if lost:
             self._warn_once(
                 _LOST,
-                f"JESSampler leaves out trial {lost[0]}, and those like it: it has no value, or "
-                "one outside the search space, of a parameter that is modelled.",
+                f"JESSampler leaves out trial {lost[0]}, and others like it: a parameter that is "
+                "modelled is missing there, or outside the search space.",
             )
         for trial in new:
             if has_bad_cost(trial):
                 self._warn_once(
                     _COST,
-                    f"Trial {trial.number}'s {COST} is not used, nor is any like it: it must be a "
-                    f"finite number above 0, not {trial.user_attrs[COST]!r:.80}.",
+                    f"Trial {trial.number}'s {COST} is ignored, as are others like it: it must be "
+                    f"a finite number above 0, not {trial.user_attrs[COST]!r:.80}.",
                 )
         return model
 

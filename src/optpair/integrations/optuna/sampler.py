@@ -69,7 +69,7 @@ __all__ = ["NOISE_VAR", "JESSampler"]
 
 
 class JESSampler(BaseSampler):
-    """Suggests the trial that says most about the optimum of a study.
+    """Suggests the trial that tells most about the optimum of a study.
 
     Examples:
         >>> import optuna
@@ -80,54 +80,53 @@ class JESSampler(BaseSampler):
         >>> len(study.trials)
         2
 
-    Modelled are the parameters that all completed trials share, with the same distribution, and
-    those that are there only with some values of a discrete one: which these are is learnt from
-    the trials. The others are sampled independently, and that is said once.
+    It models the parameters that all completed trials share, with the same distribution, and those
+    that are active only with some values of a discrete one, which is learnt from the trials. The
+    others are sampled independently, with one warning each.
 
-    Trials that are running, in this process or another, are pending points; enqueued ones too. A
-    trial that failed lowers the chance of success around it; one whose worker died teaches nothing.
-    Where trials were pruned, all that trials have reported (`trial.report`) is modelled as looks at
-    them: a pruned one counts as what it was at its last step, and not at all where it reported
-    nothing; what is recommended is for the last step of completed trials. See `JESPruner`.
-    The variance of one value's noise, where it is known, is the trial's user attribute `NOISE_VAR`.
+    Trials that are running, in this process or another, or enqueued, are pending. A failed trial
+    lowers the chance of success around it; one whose worker died teaches nothing. If trials were
+    pruned, everything that trials have reported (`trial.report`) is modelled: a pruned one counts
+    with its value at its last step, if it reported any; recommendations are for the last step of
+    completed trials. See `JESPruner`. If you know the variance of a value's noise, set the trial's
+    user attribute `NOISE_VAR`.
 
-    A study may have several objectives, and constraints, which `trial.set_constraint` or
-    `constraints_func` sets: a value of at most 0 meets one. Objectives have the names of
-    `study.set_metric_names`, or else `"0"`, `"1"` and so on (`"value"` where there is only one);
-    constraints have their own, those of `constraints_func` `"constraint 0"` and so on.
+    A study may have several objectives, and constraints, set by `trial.set_constraint` or
+    `constraints_func`: a value of at most 0 meets one. Objectives have the names of
+    `study.set_metric_names`, or else `"0"`, `"1"` and so on (`"value"` if there is only one);
+    constraints have their own names, those of `constraints_func` `"constraint 0"` and so on.
 
     Threads may share a sampler; processes make their own.
 
     Args:
-        seed: any non-negative int. The same seed gives the same study, run from its start by one
-            worker. Workers of one study should share it: each trial number has its own stream of
-            randomness, and the first trials then are one space-filling design. None draws one.
-        search_space: the distributions, where they are known beforehand: the first trials then
-            fill the space, instead of being sampled independently. Parameters like
-            `optpair.Float(0, 1)` stand for distributions, and an `optpair.Space` for all of them:
-            what is there only with others (`when`), limits, guesses and rows are then known too.
-        ordinals: names of categorical parameters whose choices are numbers in order, as
+        seed: any non-negative int. The same seed gives the same study, if one worker runs it from
+            its start. Workers of one study should share it: each trial number has its own stream of
+            randomness, and together the first trials are a space-filling design. None draws one.
+        search_space: the distributions, if you know them beforehand: the first trials then fill the
+            space, instead of being sampled independently. You can give parameters like
+            `optpair.Float(0, 1)` instead of distributions, or a whole `optpair.Space`; then
+            conditions (`when`), limits, guesses and rows are known, too.
+        ordinals: names of categorical parameters whose choices are ordered numbers, as in
             `suggest_categorical("batch", [16, 32, 64])`: they are modelled as an `Ordinal`.
         where: limits, as in `optpair.Space`; they need the `search_space`. Enqueued trials may
             break them.
-        guess: where you believe the optimum is, a value for each of some parameters; `sure` are
-            the chances that it is about there, as in `optpair.Float`, for those not 0.7.
-        sure: see `guess`.
-        independent_sampler: for what is not modelled; at random by default.
-        constraints_func: as Optuna's own samplers have it: a function of a trial that has ended
-            with a value, which returns a list of numbers, each of at most 0 where the trial meets
-            that constraint. Optuna's way since version 5 is `trial.set_constraint`.
-        noise: as in `optpair.Optimizer`: `noise=0` where the values of all objectives are exact.
+        guess: where you believe the optimum is: a value for some of the parameters.
+        sure: the probability that each guess is about right, as in `optpair.Float`; 0.7 by default.
+        independent_sampler: samples what is not modelled; at random by default.
+        constraints_func: as in Optuna's own samplers: a function of a trial that has ended with a
+            value, which returns a list of numbers, each at most 0 if the trial meets that
+            constraint. Since Optuna 5, `trial.set_constraint` replaces it.
+        noise: as in `optpair.Optimizer`: `noise=0` if the values of all objectives are exact.
             Another number is for a study with one objective. Trials with `NOISE_VAR` have their
-            own: a number or, by the outcomes' names, a dict. The noise of constraints is inferred.
+            own: a number, or a dict by the outcomes' names. The noise of constraints is inferred.
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
-        earlier: as in `optpair.Optimizer`: other studies, files or tables that may be alike.
-        continuable: a function of a completed trial: whether its run can be taken up where it
-            ended, from a checkpoint. Where the `search_space` has a `Fidelity`, a suggestion is
-            then an earlier trial at a higher fidelity, if that gains most for what it costs beyond
-            what was spent on it; the user attribute `CONTINUES` is the number of that trial.
+        earlier: as in `optpair.Optimizer`: other studies, files or tables that may be related.
+        continuable: a function of a completed trial: whether its run can be continued from a
+            checkpoint. If the `search_space` has a `Fidelity`, a suggestion is then an earlier
+            trial at a higher fidelity, if that gains most for the additional cost; the user
+            attribute `CONTINUES` is the number of that trial.
     """
 
     def __init__(
@@ -302,12 +301,12 @@ class JESSampler(BaseSampler):
         Args:
             study: any study, sampled by this sampler or not.
             reference: as in `Optimizer.recommend`, for several objectives.
-            context: values of some parameters that are given, and not chosen: the answer is for
-                these. Trials are, where `study.enqueue_trial({"site": "A"})` gives them. Where the
-                `search_space` has a `Context`, it must be among them.
+            context: values of parameters that are given, and not chosen: the answer is for these.
+                For trials, give them by `study.enqueue_trial({"site": "A"})`. Every `Context` of
+                the `search_space` must be among them.
 
         Returns:
-            A `Recommendation`, or a `Front` where there are several objectives.
+            A `Recommendation`, or a `Front` if there are several objectives.
         """
         with self._reader.lock:
             model, decode = self._reader.answering(study)
@@ -331,7 +330,7 @@ class JESSampler(BaseSampler):
             context: as in `recommend`.
 
         Returns:
-            A `Belief`, or a `FrontBelief` where there are several objectives.
+            A `Belief`, or a `FrontBelief` if there are several objectives.
         """
         with self._reader.lock:
             model, decode = self._reader.answering(study)
@@ -393,10 +392,10 @@ class JESSampler(BaseSampler):
         answers: bool = True,
         context: Mapping[str, Any] | None = None,
     ) -> Subject | JointSubject:
-        """What a page on a study is about; see `Optimizer.subject`.
+        """The subject of a report on a study; see `Optimizer.subject`.
 
         Returns:
-            A `JointSubject` where the study has several objectives, or constraints.
+            A `JointSubject` if the study has several objectives, or constraints.
         """
         with self._reader.lock:
             self._reader.check(study)

@@ -20,9 +20,9 @@ class StopCallback:
 
     Args:
         stop: how little may be left, and how likely that has to be.
-        sampler: whose model is asked; by default the study's own or, where that is of another
-            kind, a new `JESSampler`.
-        context: what that is asked for, a value for each `Context` of the search space.
+        sampler: the sampler whose model is asked; by default the study's own or, if that is of
+            another kind, a new `JESSampler`.
+        context: a value for each `Context` of the search space, for which that is asked.
     """
 
     def __init__(

@@ -105,16 +105,16 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             the chance of success around it. A number is the score of a fold that fails; a trial
             fails all the same if all its folds do.
         random_state: an int is the seed of the search.
-        resource: what makes a cross-validation cheaper where there is less of it, as in
-            `HalvingGridSearchCV`: `"n_samples"`, the rows that are trained on, or the name of a
-            parameter like `"n_estimators"`. Each trial has as much of it as teaches most for what
-            it costs; the answer, and the refit, are for all of it.
-        min_resources: the least of it; an int, or a share between 0 and 1. `"auto"` is a
-            twenty-seventh, and of rows at least two per fold and class.
+        resource: what makes a cross-validation cheaper if there is less of it, as in
+            `HalvingGridSearchCV`: `"n_samples"`, the rows to train on, or the name of a parameter
+            like `"n_estimators"`. Each trial gets the amount that teaches most for its cost; the
+            answer, and the refit, are for all of it.
+        min_resources: the least of it: an int, or a share between 0 and 1. `"auto"` is a
+            twenty-seventh; of rows, at least two per fold and class.
         max_resources: all of it: an int. `"auto"` is all rows, or the estimator's own value.
-        cost: what a trial is taken to cost: `"resource"`, in proportion to that, or `"seconds"`,
-            those of its fits and scores, which are measured: the points are then no longer the same
-            each time. Also for a search without a resource.
+        cost: what a trial costs: `"resource"`, in proportion to that, or `"seconds"`, the measured
+            seconds of its fits and scores; then the points are no longer the same each time. It
+            also works without a resource.
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
@@ -212,7 +212,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Samples of where the optimum is and what it is worth, and what is still unknown.
 
         Returns:
-            A `Belief`, or a `FrontBelief` where there are several objectives.
+            A `Belief`, or a `FrontBelief` if there are several objectives.
         """
         check_is_fitted(self, "optimizer_")
         numbered_space = NumberedSpace(self.space, self._resource)
@@ -225,11 +225,11 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         return replace(belief, params=params, recommendation=best)
 
     def report(self, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
-        """Write a page of HTML on what was found; see `Optimizer.report`.
+        """Write a report with the names of your objects; see `Optimizer.report`.
 
         Args:
             path: the file.
-            name: the page's heading, the estimator's class by default.
+            name: the heading, by default the estimator's class.
 
         Returns:
             What the report says, as JSON.
@@ -279,7 +279,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             if isinstance(self.noise, str):  # by the folds
                 judge_noise(optimizer, rows, self.cv.ratio)
         if all(trial.state != "told" for trial in optimizer.trials):
-            detail = "" if last is None else f"; of the last, {last}"
+            detail = "" if last is None else f"; the last one: {last}"
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
         found = optimizer.recommend(tried=True)
         best = choice(found, metric)
