@@ -259,6 +259,15 @@ def test_the_table_of_a_shelf_by_hand(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "optpair bench run mixtures" in empty.output
 
 
+def test_errors_over_few_tasks_are_no_smaller_than_over_their_runs() -> None:
+    few = {"a": [0.0, 6.0], "b": [1.0, 5.0]}  # both have a mean of 3
+    assert analysis.error(few, 0.0) == pytest.approx(np.sqrt((18 + 8) / 2 * (0.5 + 0.5)) / 2)
+    assert analysis.error(few, 9.0) == 9.0
+    assert analysis.error(few, float("nan")) > 0  # of one task
+    assert np.isnan(analysis.error({"a": [1.0]}, float("nan")))
+    assert analysis.error({"a": [1.0], "b": [2.0]}, 0.5) == 0.5
+
+
 @pytest.mark.parametrize("name", ["beliefs", "shelf", "conditional", "mixtures", "plates"])
 def test_the_page_shows_what_the_command_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])

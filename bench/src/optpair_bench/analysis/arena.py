@@ -61,13 +61,18 @@ class Arena:
 
     values: dict[str, dict[tuple[str, int], float]] = field(default_factory=dict)
 
-    def versus(self, ours: str, other: str) -> Difference | None:
-        """Ours beside another method; None where they share no run."""
+    def differences(self, ours: str, other: str) -> dict[str, list[float]]:
+        """Ours minus another's on the seeds of each task that both have."""
         own, its = self.values[ours], self.values.get(other, {})
         by_task: dict[str, list[float]] = {}
         for key, value in own.items():
             if key in its:
                 by_task.setdefault(key[0], []).append(value - its[key])
+        return by_task
+
+    def versus(self, ours: str, other: str) -> Difference | None:
+        """Ours beside another method; None where they share no run."""
+        by_task = self.differences(ours, other)
         if not by_task:
             return None
         mean, error = statistics.mean_and_error(float(np.mean(d)) for d in by_task.values())

@@ -9,7 +9,7 @@ are another method's minus the first's, on equal tasks and seeds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -95,11 +95,26 @@ def _line(arena: Arena, method: str, first: str) -> list[str]:
     """On how many tasks and runs, the mean, and the difference to the first."""
     own = arena.values[method]
     versus = None if method == first else arena.versus(first, method)
+    if versus is not None:
+        versus = versus._replace(error=error(arena.differences(first, method), versus.error))
     return [
         f"{len({task for task, _ in own})} ({len(own)})",
         statistics.number(arena.mean(method), 2),
         "" if versus is None else statistics.show(-versus.mean, versus.error, "+"),
     ]
+
+
+def error(by_task: Mapping[str, Sequence[float]], over_tasks: float) -> float:
+    """The standard error of a mean over tasks: over them or, where that is larger, over the runs.
+
+    A few tasks may agree by chance where runs on each of them do not. Runs of all tasks vary alike.
+    """
+    freedom = sum(len(own) - 1 for own in by_task.values())
+    if not freedom:
+        return over_tasks
+    squares = sum(len(own) * float(np.var(own)) for own in by_task.values())
+    each = np.sqrt(squares / freedom * sum(1 / len(own) for own in by_task.values()))
+    return float(np.nanmax([over_tasks, each / len(by_task)]))
 
 
 def needed(
@@ -195,7 +210,8 @@ def _notes(first: str, *, shelf: bool) -> str:
     worse = "negative" if shelf else "positive"
     return (
         f"{what}. Differences that are {worse} are worse than {statistics.label(first)}, ± the "
-        "standard error over the tasks that both have; averages of methods that ran on other tasks "
+        "standard error over the tasks that both have, or over the runs on each where that is "
+        "larger; averages of methods that ran on other tasks "
         "cannot be compared. Legal: the share of all points, recommendations among them, "
         "that keep the limits to 1e-12 and have just the parameters that are active."
     )
