@@ -66,7 +66,7 @@ def out_of(f: np.ndarray, given: Wanted) -> np.ndarray:
     ],
 )
 def test_a_dense_grid_finds_nothing_better(d: int, limits: list[tuple[float, float]]) -> None:
-    """Nor anything feasible where nothing was found; for 85 % of paths, which have many optima.
+    """Nor anything feasible where nothing was found; for 95 % of paths, which have many optima.
 
     What is found is at least what the grid has, as it is refined: by a cell's width times a slope.
     """
@@ -81,7 +81,7 @@ def test_a_dense_grid_finds_nothing_better(d: int, limits: list[tuple[float, flo
     assert np.all(there | ~feasible.any(-1))
     assert np.all(out_of(stars.f[:, :, 0], given)[there] <= 3e-6)
     size = np.sqrt(HYPERS.outputscale)[:, None]
-    assert np.mean((stars.f[..., 0, 0] < best - 1e-5 * size)[there]) <= 0.15
+    assert np.mean((stars.f[..., 0, 0] < best - 1e-5 * size)[there]) <= 0.05
     assert np.mean((stars.f[..., 0, 0] > best + 0.3 * size)[there & np.isfinite(best)]) <= 0.1
     ends = np.stack([given.low, given.high])[:, 1]
     assert (np.abs(stars.f[..., 1, None] - ends) < 1e-5).any()  # some are active

@@ -7,6 +7,7 @@ whose. Hundreds of climbs run side by side; those that have arrived drop out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -67,7 +68,7 @@ class Ended(NamedTuple):
 
 
 @dataclass
-class _Climbs:
+class Climbs:
     """Climbs that are going on."""
 
     rows: Rows
@@ -118,7 +119,7 @@ def ascend(
     if known is None or known.inverse.shape[-1] != C:
         known = Curvature(expected[:, :, None] * np.eye(C, dtype=X.dtype), np.ones(r, dtype=bool))
     sized = ~known.fresh if bends is None else ~known.fresh | bends.sized
-    at = _Climbs(
+    at = Climbs(
         rows,
         X.copy(),
         np.where(np.isnan(value), -np.inf, value).astype(X.dtype),
@@ -139,13 +140,13 @@ def ascend(
             np.maximum.at(best, at.rows // rivals, at.value)
             going &= at.value + SLACK * promise >= best[at.rows // rivals]
         if np.count_nonzero(going) <= MANY * len(going):
-            _note(at, end)
+            note(at, end)
             at.keep(going)
             if len(at.rows) == 0:
                 return end
             direction, held = direction[going], held.some(going)
         _step(landscape, at, region, columns, direction, held)
-    _note(at, end)
+    note(at, end)
     return end
 
 
@@ -159,14 +160,14 @@ def _slopes(
     return value, slope
 
 
-def _note(at: _Climbs, end: Ended) -> None:
+def note(at: Climbs, end: Ended) -> None:
     """Write down where climbs are."""
     end.x[at.rows], end.value[at.rows] = at.x, at.value
     end.curvature.inverse[at.rows], end.curvature.fresh[at.rows] = at.inverse, at.fresh
 
 
 def _direction(
-    at: _Climbs, region: Region, columns: Int[np.ndarray, " C"]
+    at: Climbs, region: Region, columns: Int[np.ndarray, " C"]
 ) -> tuple[Num[np.ndarray, "r C"], Held, Num[np.ndarray, " r"]]:
     """Where to step, what holds climbs back, and what may be won."""
     held = region.hold(at.x, at.slope[:, columns], columns)
@@ -182,7 +183,7 @@ def _direction(
 
 def _step(
     landscape: Landscape,
-    at: _Climbs,
+    at: Climbs,
     region: Region,
     columns: Int[np.ndarray, " C"],
     direction: Num[np.ndarray, "r C"],
@@ -199,7 +200,7 @@ def _step(
         better[better] = region.allows(x[better])
 
     s = np.subtract(x[:, columns], at.x[:, columns], order="C")  # the order of sums depends on it
-    _bfgs(at, s, held.along((at.slope - slope)[:, columns]))
+    bfgs(at, s, held.along((at.slope - slope)[:, columns]))
     # Growing too eagerly costs refused steps, shrinking too little costs more of them.
     grown = np.minimum(at.radius * 2, LARGEST_RADIUS)
     shrunk = np.minimum(np.max(np.abs(s), -1), at.radius) / 4
@@ -209,7 +210,7 @@ def _step(
     at.radius = np.where(better, grown, shrunk)
 
 
-def _bfgs(at: _Climbs, s: np.ndarray, bend: np.ndarray) -> None:
+def bfgs(at: Climbs, s: np.ndarray, bend: np.ndarray) -> None:
     """The BFGS update of the inverse Hessian H, skipped where the curvature is not positive.
 
     H + ρ (1 + ρ bᵀHb) ssᵀ − ρ (s(Hb)ᵀ + (Hb)sᵀ) = H + usᵀ + suᵀ,   ρ = 1/sᵀb,
@@ -243,15 +244,16 @@ def climb(
     radius: float = FIRST_RADIUS,
     bends: Bends | None = None,
     rivals: int = 1,
+    by: Callable[..., Ended] = ascend,
 ) -> Ended:
-    """Ascend from legal points to legal points.
+    """Ascend from legal points to legal points; `by` what, with the arguments of `ascend`.
 
     Stepped columns are relaxed on the way up and rounded after. Then each round tries every
     one-move discrete neighbour, takes the best, and ascends again in the continuous columns.
     """
     layout = region.cube.layout
     relaxed = layout.numeric & ~layout.deciding  # what decides which others are active stays
-    up = ascend(
+    up = by(
         landscape,
         X,
         region,
@@ -268,7 +270,7 @@ def climb(
     at = X
     for turn in range(ROUNDS):
         at = _moved(landscape, region, at, region.snap(up.x, at).astype(X.dtype), turn)
-        up = ascend(
+        up = by(
             landscape,
             at,
             region,

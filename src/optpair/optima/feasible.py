@@ -1,27 +1,30 @@
 """The best feasible point of joint paths: the largest objective where all constraints are met.
 
-Screened and climbed in single precision on the objective less a quadratic penalty; the best of each
-path are ended in double on the augmented Lagrangian of `optpair.optima.joint`, and put onto the
-limits that they still violate by a hair. A path that seems to have no feasible point is searched
-once more for the least violation alone.
+Screened on the objective less a penalty, climbed in single precision by the sequential quadratic
+climbs of `optpair.optima.sequential`; the best of each path are put onto the active limits in
+double precision. A path that seems to have no feasible point is searched once more for the least
+violation alone.
+
+Up to 2-D a path is climbed from its best screened peaks: points that are better than all around
+them. In more dimensions, where points have no neighbours, from the best of a few groups.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from optpair.cube.candidates import Screening
-from optpair.cube.climb import Curvature, ascend, climb
+from optpair.cube.climb import Curvature, climb
 from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.optima.base import Optima, Wanted
 from optpair.optima.joint import (
     FEASIBLE,
     JointRows,
-    Lagrangian,
+    Limited,
     Limits,
     Only,
     best_of,
@@ -30,15 +33,14 @@ from optpair.optima.joint import (
     feasible,
     screened,
 )
+from optpair.optima.sequential import WEIGHT, multipliers, rise
 from optpair.optima.single import GROUPS, NEARLY, ROUGHLY, bends
 from optpair.shapes import Float, Int, Num
 
-PENALTY, PLANE_PENALTY = 5.0, 30.0  # ρ
-FINALISTS, PLANE_FINALISTS = 1, 4  # of a path's climbs are ended exactly; more up to 2-D
 STEEP = 3.0  # what a violation costs where starts are chosen
-ROUNDS, PLANE_ROUNDS = 2, 4  # climbs in double, with λ brought up to date before each;
-ENDING, PLANE_ENDING = 4, 6  # the steps of one,
-ENDING_RADIUS = 1e-2  # and the size of its first
+PEAKS, AROUND = 6, 8  # starts of a path up to 2-D, and the neighbours that a peak is better than
+FINALISTS = 1  # of a path's climbs are ended exactly:
+ENDING, ENDING_RADIUS = 4, 1e-2  # steps in double precision, and the first one's size
 FINALLY = 1e-7  # of √a: what is left to win where those end
 
 
@@ -85,10 +87,8 @@ class _Search:
         out = self._violation(values)
         penalised = values[self.objective] - STEEP * out
         strict = np.where(out > 0, -1e6 * (1 + out), values[self.objective])
-        # Up to 2-D groups are close to each other: those who must be feasible look elsewhere.
-        scores = (penalised, strict) if D <= 2 else (penalised,)
-        leaders = [self._leaders(score, sources) for score in scores]
-        starts = points[np.concatenate(leaders, -1)].reshape(M * P, -1, D)
+        chosen = peaks(penalised, points) if D <= 2 else self._leaders(penalised, sources)
+        starts = points[chosen].reshape(M * P, -1, D)
         # The best point that is feasible as it stands, or the least violated one: always kept.
         fallback = points[np.argmax(strict, -1)]
         everyone = np.arange(M * P)
@@ -119,54 +119,36 @@ class _Search:
     ) -> Float[np.ndarray, "p K D"]:
         """Where the best climbs of some paths end, exactly."""
         p, each, D = starts.shape
-        penalty = PLANE_PENALTY if D <= 2 else PENALTY
         rough = JointRows.rough(self.paths, np.repeat(owner, each))
-        landscape = Lagrangian.plain(rough, score, self.limits, penalty)
-        first = math.ceil(ROUGHLY * self.steps)
         up = climb(
-            landscape,
+            Limited(rough, score, self.limits, WEIGHT),
             starts.reshape(-1, D),
             self.region,
-            first,
+            math.ceil(ROUGHLY * self.steps),
             enough=NEARLY,
             bends=bends(rough.paths[self.objective], rough.owner),
             rivals=each,
+            by=rise,
         )
-        # With λ = ρg, the value under the limits is about f − λg: twice the penalty.
-        outcomes, _ = rough.at(up.x, np.arange(p * each))
-        worth = 2 * up.value - score(outcomes, np.arange(p * each))[0]
-        finalists = PLANE_FINALISTS if D <= 2 else FINALISTS
-        order = np.argsort(-worth.reshape(p, each), -1)[:, :finalists]
+        order = np.argsort(-up.value.reshape(p, each), -1)[:, :FINALISTS]
         rows = (order + each * np.arange(p)[:, None]).reshape(-1)
         x = self.region.clip(self.region.cube.snap(up.x[rows].astype(np.float64)))
-        known = Curvature(up.curvature.inverse[rows], up.curvature.fresh[rows])
         exact = JointRows.exact(self.paths, np.repeat(owner, order.shape[1]))
-        pushed = tuple(pushed[rows].astype(np.float64) for pushed in landscape.updated(outcomes))
-        landscape = Lagrangian(exact, score, self.limits, penalty, pushed)
-        return self._ended(landscape, x, known).reshape(p, -1, D)
-
-    def _ended(
-        self, landscape: Lagrangian, x: Float[np.ndarray, "r D"], known: Curvature
-    ) -> Float[np.ndarray, "r D"]:
-        """Climbed on in double precision, λ brought up to date between climbs."""
-        joint, rows = landscape.joint, np.arange(len(x))
-        rounds, steps = (PLANE_ROUNDS, PLANE_ENDING) if x.shape[1] <= 2 else (ROUNDS, ENDING)
-        for turn in range(rounds):
-            if turn:
-                landscape = replace(landscape, multipliers=landscape.updated(joint.at(x, rows)[0]))
-            x, _, known = ascend(
-                landscape,
-                x,
-                self.region,
-                self.region.cube.continuous,
-                steps,
-                enough=FINALLY,
-                radius=ENDING_RADIUS,
-                known=known,
-            )
-        there = joint.at(x, rows)
-        multipliers = landscape.updated(there[0])
-        return corrected(joint, self.limits, x, self.region, multipliers, there)
+        known = Curvature(up.curvature.inverse[rows], up.curvature.fresh[rows])
+        landscape = Limited(exact, score, self.limits, WEIGHT)
+        x, _, known = rise(
+            landscape,
+            x,
+            self.region,
+            self.region.cube.continuous,
+            ENDING,
+            enough=FINALLY,
+            radius=ENDING_RADIUS,
+            known=known,
+        )
+        there = exact.at(x, np.arange(len(x)))
+        active = multipliers(landscape, x, self.region, there, known) > 0
+        return corrected(exact, self.limits, x, self.region, active, there).reshape(p, -1, D)
 
     def _best(
         self, owner: Int[np.ndarray, " p"], kept: Float[np.ndarray, "p K D"]
@@ -199,3 +181,14 @@ class _Search:
             both = np.concatenate([again, kept[found, None]], 1)
             kept[found] = self._best(lost[found], both)[0]
         return kept
+
+
+def peaks(
+    score: Num[np.ndarray, "M P N"], points: Num[np.ndarray, "N D"]
+) -> Int[np.ndarray, "M P G"]:
+    """The best points of each path that none of their neighbours beats; then the best others."""
+    away = np.sum((points[:, None] - points) ** 2, -1)
+    around = np.argpartition(away, AROUND, axis=1)[:, : AROUND + 1]
+    beaten = score < score[..., around].max(-1)
+    order = np.argpartition(np.where(beaten, 1e6, 0) - score, PEAKS, axis=-1)
+    return order[..., :PEAKS]

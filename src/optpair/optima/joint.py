@@ -1,19 +1,15 @@
 """Joint sample paths as landscapes: a score of the objectives, and limits on the constraints.
 
 Everything is in units of √a of each outcome, from its mean, so that one outcome's violation weighs
-as much as another's. With g the gaps beyond the limits (positive where one is violated) and
-multipliers λ ≥ 0, what is climbed is the augmented Lagrangian
-
-    score(f) − Σ (max(0, λ + ρ g)² − λ²) / 2ρ
-
-whose maximum is that under the limits once λ is right: λ ← max(0, λ + ρ g) makes it so.
+as much as another's. With g the gaps beyond the limits (positive where one is violated), what is
+climbed is score(f) − ½ ρ Σ max(0, g)².
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -137,55 +133,60 @@ class Only:
         return self.share * values[self.column], by_values
 
 
+class Parts(NamedTuple):
+    """What a landscape under limits is made of, row by row."""
+
+    value: Num[np.ndarray, " r"]
+    """The score."""
+    slope: Num[np.ndarray, "r D"]
+    gaps: Num[np.ndarray, "r m"]
+    """By how much each limit is violated; negative where it is met."""
+    normals: Num[np.ndarray, "r m D"]
+    """The slopes of the gaps."""
+
+
 @dataclass(frozen=True)
-class Lagrangian:
-    """The augmented Lagrangian of joint paths, as a landscape."""
+class Limited:
+    """Joint paths as a landscape: a score, less a quadratic penalty beyond the limits."""
 
     joint: JointRows
     score: Score
     limits: Limits
     weight: float
-    multipliers: tuple[Num[np.ndarray, " r"], ...]
-    """λ of each limit."""
 
-    @classmethod
-    def plain(cls, joint: JointRows, score: Score, limits: Limits, weight: float) -> Lagrangian:
-        """With λ = 0: a quadratic penalty."""
-        nothing = np.zeros(len(joint.owner))
-        return cls(joint, score, limits, weight, (nothing,) * len(limits.sides))
+    def parts(self, X: Num[np.ndarray, "r D"], rows: Rows) -> Parts:
+        """The score and the gaps, with their slopes."""
+        return self.of(self.joint.at(X, rows), rows)
+
+    def of(self, outcomes: Outcomes, rows: Rows) -> Parts:
+        """The score and the gaps where the outcomes are these."""
+        values, slopes = outcomes
+        score, by_outcomes = self.score(values, rows)
+        slope = by_outcomes[0][:, None] * slopes[0]
+        for by_outcome, own in zip(by_outcomes[1:], slopes[1:], strict=True):
+            slope += by_outcome[:, None] * own
+        of_set = self.joint.owner[rows] // self.joint.paths[0].shape[1]
+        sides = self.limits.sides
+        gaps = np.empty((len(rows), len(sides)), values.dtype)
+        normals = np.empty((*gaps.shape, slope.shape[1]), slope.dtype)
+        for i, ((o, side, _), gap) in enumerate(
+            zip(sides, self.limits.gaps(values, of_set), strict=True)
+        ):
+            gaps[:, i], normals[:, i] = gap, side * slopes[o]
+        return Parts(score, slope, gaps, normals)
 
     def values(self, X: Num[np.ndarray, "r D"], rows: Rows) -> Num[np.ndarray, " r"]:
-        """The Lagrangian."""
+        """The score less the penalty."""
         return self.slopes(X, rows)[0]
 
     def slopes(
         self, X: Num[np.ndarray, "r D"], rows: Rows
     ) -> tuple[Num[np.ndarray, " r"], Num[np.ndarray, "r D"]]:
-        """The Lagrangian, and its derivatives."""
-        outcomes, slopes = self.joint.at(X, rows)
-        value, by_outcomes = self.score(outcomes, rows)
-        for (o, side, _), known, pushed in zip(
-            self.limits.sides, self.multipliers, self._pushed(outcomes, rows), strict=True
-        ):
-            before = known[rows].astype(value.dtype)
-            value = value - (pushed * pushed - before * before) / (2 * self.weight)
-            by_outcomes[o] -= side * pushed
-        slope = by_outcomes[0][:, None] * slopes[0]
-        for by_outcome, own in zip(by_outcomes[1:], slopes[1:], strict=True):
-            slope += by_outcome[:, None] * own
-        return value, slope
-
-    def _pushed(
-        self, outcomes: Num[np.ndarray, "O r"], rows: Rows
-    ) -> Iterator[Num[np.ndarray, " r"]]:
-        """max(0, λ + ρ g) of each limit."""
-        of_set = self.joint.owner[rows] // self.joint.paths[0].shape[1]
-        for known, gap in zip(self.multipliers, self.limits.gaps(outcomes, of_set), strict=True):
-            yield np.maximum(known[rows].astype(gap.dtype) + self.weight * gap, 0)
-
-    def updated(self, outcomes: Num[np.ndarray, "O r"]) -> tuple[Num[np.ndarray, " r"], ...]:
-        """λ ← max(0, λ + ρ g), from the outcomes where all rows now are."""
-        return tuple(self._pushed(outcomes, np.arange(outcomes.shape[1])))
+        """The score less the penalty, and its derivatives."""
+        value, slope, gaps, normals = self.parts(X, rows)
+        beyond = np.maximum(gaps, 0)
+        value = value - 0.5 * self.weight * np.vecdot(beyond, beyond)
+        return value, slope - self.weight * np.vecmat(beyond, normals)
 
 
 def corrected(
@@ -193,13 +194,13 @@ def corrected(
     limits: Limits,
     X: Float[np.ndarray, "r D"],
     region: Region,
-    multipliers: tuple[Num[np.ndarray, " r"], ...] = (),
+    active: Bool[np.ndarray, "r m"] | None = None,
     there: Outcomes | None = None,
 ) -> Float[np.ndarray, "r D"]:
     """The points moved onto the limits they violate, along the slopes of those constraints.
 
-    With multipliers also onto those that they fall short of though λ > 0: they are active. `there`
-    is `joint.at` of the points, where it is known.
+    Where some are `active` also onto those of them that they fall short of. `there` is `joint.at`
+    of the points, where it is known.
 
     Newton steps of least length in the free columns; a column that would leave the region is held.
     Where they do not arrive, nothing is moved.
@@ -209,15 +210,14 @@ def corrected(
     todo = np.arange(len(X))
     for turn in range(CORRECTIONS + 1):
         values, slopes = there if turn == 0 and there else joint.at(X[todo], todo)
-        change = np.zeros((len(todo), len(values)))
+        change, out = np.zeros((len(todo), len(values))), np.zeros(len(todo), dtype=bool)
         of_set = joint.owner[todo] // joint.paths[0].shape[1]
-        gaps = limits.gaps(values, of_set)
-        for i, ((o, side, _), gap) in enumerate(zip(limits.sides, gaps, strict=True)):
-            moved = gap > 0.5 * FEASIBLE
-            if multipliers and turn < CORRECTIONS:
-                moved |= (gap < -FEASIBLE) & (multipliers[i][todo] > 0)
-            change[:, o] -= side * np.where(moved, gap + INSIDE, 0.0)
-        out = change.any(1)
+        for i, gap in enumerate(limits.gaps(values, of_set)):
+            o, side, _ = limits.sides[i]
+            kept = np.zeros(len(todo), dtype=bool) if active is None else active[todo, i]
+            beyond = gap > 0.5 * FEASIBLE
+            out |= beyond | (kept & (gap < -FEASIBLE) & (turn < CORRECTIONS))
+            change[:, o] -= side * np.where(beyond | kept, gap + INSIDE, 0.0)
         todo, change = todo[out], change[out]
         if len(todo) == 0 or turn == CORRECTIONS:
             break

@@ -23,7 +23,7 @@ from optpair.gp.paths import Paths
 from optpair.optima.base import Optima, Wanted
 from optpair.optima.joint import (
     JointRows,
-    Lagrangian,
+    Limited,
     Limits,
     Rows,
     corrected,
@@ -68,7 +68,7 @@ class Pareto:
         score = Chebyshev.of(values, out, objectives, weights(len(objectives), R))
         starts = points[score.leaders(values, out)].reshape(-1, D)
         rough = JointRows.rough(paths, np.repeat(np.arange(M * P), R))
-        landscape = Lagrangian.plain(rough, score, limits, PENALTY)
+        landscape = Limited(rough, score, limits, PENALTY)
         shape = bends(rough.paths[objectives[0]], rough.owner)
         up = climb(
             landscape, starts, region, math.ceil(ROUGHLY * steps), enough=NEARLY, bends=shape
