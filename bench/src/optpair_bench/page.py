@@ -162,7 +162,8 @@ def _together(every: Mapping[str, list[Row]], figures: Path) -> str:
 def _section(experiment: Experiment, rows: Sequence[Row], figures: Path) -> str:
     name = experiment.name
     where = f" In the paper: {experiment.paper}." if experiment.paper else " Not in the paper."
-    parts = [f"# `{name}`", f"{experiment.title}.{where} {prose.ABOUT.get(name, '')}".rstrip()]
+    about = f"Experiment `{name}`.{where} {prose.ABOUT.get(name, '')}".rstrip()
+    parts = [f"# {experiment.title}", about]
     parts.append(f"```sh\noptpair bench run {name} --workers 2\n```")
     images = FIGURES.get(name) or tuple(f"{name}-{kind}" for kind in experiment.kinds)
     if not rows:
