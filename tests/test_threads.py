@@ -205,10 +205,13 @@ print(kept, megabytes() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory as glibc has it")
 def test_memory_that_was_kept_can_be_handed_back() -> None:
-    said = subprocess.check_output([sys.executable, "-c", KEPT], text=True)
-    kept, left = map(float, said.split())
-    assert kept > 30
-    assert left < 10
+    for _ in range(5):  # malloc may hand memory back by itself
+        said = subprocess.check_output([sys.executable, "-c", KEPT], text=True)
+        kept, left = map(float, said.split())
+        assert left < 10
+        if kept > 30:
+            return
+    pytest.fail("nothing was kept in five processes")
 
 
 def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_a_run_takes_trials_up_where_they_were_left(tmp_path: Path) -> None:
     assert len(on) >= 3
     for row in on:
         before = rows[row["continues"]]
-        assert f"trial {row['trial']}: {row['value']:.5g} (going on from trial " in said
+        assert f"trial {row['trial']}: {row['value']:.5g} (continues trial " in said
         assert row["params"]["x"] == before["params"]["x"]
         assert row["cost"] == row["params"]["epochs"] - before["params"]["epochs"]
     folders = list((tmp_path / "study.checkpoints").iterdir())

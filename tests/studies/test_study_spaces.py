@@ -11,7 +11,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from optpair import Categorical, Context, Float, Int, Ordinal, Settings, Space
+from optpair import Categorical, Float, Int, Ordinal, Settings, Space
 from optpair.integrations.optuna import JESSampler
 from optpair.studies.config import StudyError, load
 from shell_cases import TINY
@@ -201,8 +201,6 @@ def test_a_space_in_the_sampler() -> None:
         assert float(f"{params['lr']:.0e}") == params["lr"]
     with pytest.raises(ValueError, match="where is given twice"):
         JESSampler(search_space=space, where=["b <= a"])
-    with pytest.raises(TypeError, match="parameters like Float"):
-        JESSampler(search_space=Space({"x": Float(0, 1), "site": Context(["A", "B"])}))
 
 
 def test_rows_in_the_sampler() -> None:

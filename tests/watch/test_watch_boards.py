@@ -365,9 +365,9 @@ def test_a_trial_that_ends_while_the_model_is_asked_is_for_the_next_page(
 ) -> None:
     answers = StudyModel.answers
 
-    def meanwhile(model: StudyModel, asked: optuna.Study) -> Answers:
+    def meanwhile(model: StudyModel, asked: optuna.Study, *given: Any) -> Answers:
         add(study, 5)
-        return answers(model, asked)
+        return answers(model, asked, *given)
 
     monkeypatch.setattr(StudyModel, "answers", meanwhile)
     subject = stored(tmp_path).subject()
