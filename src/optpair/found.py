@@ -16,6 +16,7 @@ from optpair.problem.outcomes import Constraint
 from optpair.problem.problem import VALUE, Problem
 from optpair.shapes import Float
 from optpair.trials.estimate import Estimate
+from optpair.trials.numbers import rounded
 from optpair.trials.trial import Trial
 
 Decode = Callable[[np.ndarray], Mapping[str, Any]]
@@ -57,6 +58,10 @@ class Predicted:
     mean: float
     std: float
     interval: tuple[float, float]
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"Predicted(mean={self.mean:.5g}, {low:.5g} to {high:.5g})"
 
     @classmethod
     def of(cls, estimate: Estimate, sign: float) -> Predicted:
@@ -193,7 +198,8 @@ class Recommendation:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return f"Recommendation({dict(self.params)}, mean={self.mean:.5g}, {low:.5g} to {high:.5g})"
+        point = rounded(self.params)
+        return f"Recommendation({point}, mean={self.mean:.5g}, {low:.5g} to {high:.5g})"
 
 
 @dataclass(frozen=True)

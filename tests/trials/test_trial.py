@@ -75,3 +75,10 @@ def test_an_estimate_of_negatives_swaps_its_ends() -> None:
     assert [part.tolist() for part in other] == [[-1, -2], [0.5, 0.5], [-3, -4], [0, -1]]
     assert [part.tolist() for part in estimate.times(1.0)] == [p.tolist() for p in estimate]
     assert [float(part) for part in other.row(1)] == [-2, 0.5, -4, -1]
+
+
+def test_people_read_five_digits() -> None:
+    trial = Trial(3, Params(x=1 / 3, n=123456789), "told", {"value": Measurement(2 / 3)})
+    shown = "Trial(id=3, params={'x': 0.33333, 'n': 123456789}, state='told', value=0.66667)"
+    assert repr(trial) == shown
+    assert trial.params["x"] == 1 / 3

@@ -34,7 +34,7 @@ class Info:
     continues: int | None = None  # the told trial that is taken up again, where one is
     mixing: Mixing | None = None
     jitter: float = 0.0  # the largest relative jitter that a factorisation needed
-    gaps: Float[np.ndarray, " L"] | None = None
+    gaps: Float[np.ndarray, " L"] | None = field(default=None, repr=False)
     """How far each path's optimum is above the best tried point, in raw units, when optima were
     last sampled; infinite where no point of a path is feasible."""
     seconds: dict[str, float] = field(default_factory=dict)

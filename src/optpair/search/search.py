@@ -23,6 +23,7 @@ from optpair.search.checkpoints import start
 from optpair.search.ends import Budget, End
 from optpair.search.evaluations import Catch, Objective, evaluate
 from optpair.search.progress import bar, evaluated
+from optpair.trials.numbers import rounded
 from optpair.trials.trial import Trial
 
 Callback = Callable[[Optimizer, Trial], None]
@@ -60,7 +61,7 @@ class Result:
     def __repr__(self) -> str:
         several = isinstance(self.recommendation, Front)
         fun = f"{{{listed(self.fun)}}}" if several else f"{self.fun:.5g}"
-        return f"Result(fun={fun}, x={dict(self.x)}, nfev={self.nfev})"
+        return f"Result(fun={fun}, x={rounded(self.x)}, nfev={self.nfev})"
 
 
 def minimize(

@@ -1,8 +1,10 @@
-"""Numbers that people tell: values, variances and costs, checked."""
+"""Numbers that people tell (values, variances and costs, checked), and numbers for people."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -75,3 +77,12 @@ def shown(value: object) -> str:
     except Exception:
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 80 else f"{text[:60]}… ({type(value).__name__})"
+
+
+def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values to be read by people: floats with five digits.
+
+    >>> rounded({"lr": 0.0135733114785, "width": 64, "act": "relu"})
+    {'lr': 0.013573, 'width': 64, 'act': 'relu'}
+    """
+    return {n: float(f"{v:.5g}") if isinstance(v, float) else v for n, v in values.items()}

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from optpair.trials.numbers import rounded
+
 State = Literal["pending", "told", "failed"]
 
 
@@ -142,10 +144,10 @@ class Trial:
         return found
 
     def __repr__(self) -> str:
-        told = {name: found.value for name, found in self.outcomes.items()}
-        came = f"value={self.value!r}" if self._only else f"outcomes={told}"
+        told = rounded({name: found.value for name, found in self.outcomes.items()})
+        came = f"value={next(iter(told.values()))}" if self._only else f"outcomes={told}"
         came = f", {came}" if told else ""
-        return f"Trial(id={self.id}, params={dict(self.params)}, state={self.state!r}{came})"
+        return f"Trial(id={self.id}, params={rounded(self.params)}, state={self.state!r}{came})"
 
     def __hash__(self) -> int:
         return hash(self.id)
