@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
 
 from gp_cases import KERNELS, KNOWN, D, N, X, Y, changed, slopes, textbook
-from optpair.gp import Hyperparameters, condition, sample_paths
+from optpair.gp import Hyperparameters, Paths, condition, sample_paths
 from optpair.gp.paths import BLOCK, cos_sin
 
 RNG = np.random.default_rng(0)
@@ -125,6 +127,28 @@ def test_single_precision_is_the_same_in_other_units(unit: float) -> None:
     np.testing.assert_allclose(alone, exact[:, np.arange(len(Q)), np.arange(len(Q))], atol=1e-4)
     truth = paths.own(np.tile(Q, (3, 1, 1)), path)[1] / unit / np.sqrt(2.0)
     np.testing.assert_allclose(slope, truth, rtol=0, atol=2e-3)
+
+
+def test_single_precision_bears_values_that_are_exact() -> None:
+    """Smooth paths through exact values, half of them in one place: right to 0.01 √a.
+
+    Unsmoothed they have an update with entries of 6e4, and are wrong by 0.04 √a.
+    """
+    rng = np.random.default_rng(3)
+    places = rng.uniform(size=(40, D))
+    places[20:] = 0.5 + 0.03 * rng.standard_normal((20, D))
+    exact = Hyperparameters([[2.0, 3.0]], [1.0], [1e-9], [0.0])
+    paths = sample_paths(condition(exact, places, np.sin(3 * places).sum(1)), PATHS, 1)
+    points = rng.uniform(size=(200, D))
+    truth = paths.at(points)
+
+    def error(given: Paths) -> float:
+        return float(np.max(np.abs(given.single().at(points.astype(np.float32)) - truth)))
+
+    assert np.abs(paths.update).max() > 1e4
+    assert error(paths) < 0.01
+    assert error(replace(paths, smooth=None)) > 0.02
+    assert error(paths.of_sets(slice(1))) < 0.01
 
 
 def test_paths_of_a_set_share_their_frequencies_and_sets_do_not() -> None:

@@ -68,9 +68,12 @@ class Look:
         return np.asarray(0.5 * np.log1p(self.given / np.maximum(self.noise, TINY)))
 
     def pull(
-        self, by_mean: Each, by_given: Each, weights: Float[np.ndarray, "M P 1"]
+        self, by_mean: Each, by_given: Each, by_noise: Each, weights: Float[np.ndarray, "M P 1"]
     ) -> Float[np.ndarray, "q D"]:
-        """From derivatives by m_p and s_p, and those of the conditioning, to those by x."""
+        """From derivatives by m_p and s_p, and those of the conditioning, to those by x.
+
+        The noise is the same everywhere.
+        """
         taken, floor = self.taken, self.variance - self.taken == self.given
         left = self.total - taken
         by_given = by_given * floor
@@ -158,16 +161,16 @@ class JointJES(Acquisition):
     ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """α(x), and its derivatives."""
         looks, weights = self._looks(X), self.weights[..., None]
-        gain, by_means, by_given = self.forbidden.gain_and_slopes(
-            *_moments(looks), noisy=self.noisy
-        )
+        gain, *slopes = self.forbidden.gain_and_slopes(*_moments(looks), noisy=self.noisy)
         most = _most(looks) if self.bounded else np.full(gain.shape, np.inf)
         over, gain = gain > most, np.minimum(gain, most)
         slope = np.zeros(X.shape)
-        for own, by_mean, by_s in zip(looks, by_means, by_given, strict=True):
+        for own, by_mean, by_s, by_n in zip(looks, *slopes, strict=True):
+            least = np.maximum(own.noise, TINY)
             by_m = np.where(over, 0.0, by_mean)
             by_v = np.where(over, 0.5 / (own.given + own.noise), by_s)
-            slope += own.pull(weights * by_m, weights * by_v, weights)
+            by_n = np.where(over, -0.5 * own.given / (least * (own.given + least)), by_n)
+            slope += own.pull(weights * by_m, weights * by_v, weights * by_n, weights)
             if own.at is not None:
                 gain = gain + own.conditioning()
         return np.einsum("mpq,mp->q", gain, self.weights), slope

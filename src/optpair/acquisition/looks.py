@@ -16,75 +16,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows, check_sets
+from optpair.acquisition.beside import Beside, BySides, a_target, halves, squares
 from optpair.acquisition.jes import JES, jes
 from optpair.acquisition.jes import build as build_at_target
 from optpair.acquisition.jes import build_peak as build_peak_at_target
+from optpair.acquisition.joint import JointJES
+from optpair.acquisition.joint_looks import LookJointJES, unconditioned
 from optpair.acquisition.special.truncation import (
     exact_gain,
     exact_gain_and_slopes,
     moment_matched_gain,
     moment_matched_gain_and_slopes,
 )
-from optpair.gp.conditioned import Conditioned, Functionals
-from optpair.gp.kernels.base import Between, Target
-from optpair.gp.posterior import Posterior, Query
+from optpair.gp.kernels.base import Target
+from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
 from optpair.shapes import Float
 from optpair.threads import engine_work
-
-
-def a_target(posterior: Posterior, targets: Mapping[int, float]) -> Target:
-    """A point at the target: where it is does not matter, as kernels are stationary."""
-    middle = np.full((1, posterior.dimensions), 0.5)
-    middle[:, list(targets)] = list(targets.values())
-    return posterior.covariance.target(middle)
-
-
-class Beside(NamedTuple):
-    """q points as they are looked at, and the q points beside them at the target, in one query."""
-
-    both: Query
-    means: Float[np.ndarray, "M F q"]
-    """m(x, t), at the target."""
-    variance: Float[np.ndarray, "M Q"]
-    """s of the points, then of those beside them."""
-    prior: Between
-    """The prior covariance of f(x, u) and f(x, t): of the fidelities alone."""
-
-    @classmethod
-    def of(
-        cls, posterior: Posterior, targets: Mapping[int, float], aside: Target, X: Points
-    ) -> Beside:
-        """The posterior at X and beside it; `aside` is what `a_target` gives."""
-        columns, values = list(targets), list(targets.values())
-        T, line = X.copy(), np.full(X.shape, 0.5)
-        T[:, columns], line[:, columns] = values, X[:, columns]
-        both = posterior.at(np.concatenate([X, T]))
-        return cls(both, both.means[..., len(X) :], both.variance, aside.between(line))
-
-    @property
-    def whitened(self) -> tuple[Float[np.ndarray, "M q n"], Float[np.ndarray, "M q n"]]:
-        """C⁻¹k of the points, and of those beside them."""
-        q = self.both.A.shape[1] // 2
-        return self.both.A[:, :q], self.both.A[:, q:]
-
-    @property
-    def covariance(self) -> Float[np.ndarray, "M q"]:
-        """Of f(x, u) and f(x, t), given the data."""
-        return np.asarray(self.prior.K[..., 0] - np.vecdot(*self.whitened))
-
-    def folded(
-        self, slope: Float[np.ndarray, "M Q D"], targets: Mapping[int, float]
-    ) -> Float[np.ndarray, "M q D"]:
-        """Derivatives by X from those by both: the points beside stay at the target."""
-        q = slope.shape[1] // 2
-        slope[:, q:, list(targets)] = 0.0
-        return slope[:, :q] + slope[:, q:]
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,11 +52,11 @@ class LookJES(JES):
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""
         beside = Beside.of(self.posterior, self.targets, self._aside, X)
-        z, zt = _halves(self.conditioned.at(beside.both.X, beside.both).z)
-        here, there = _halves(beside.variance[:, None])
-        taken = np.minimum(_squares(z), here)
+        z, zt = halves(self.conditioned.at(beside.both.X, beside.both).z)
+        here, there = halves(beside.variance[:, None])
+        taken = np.minimum(squares(z), here)
         given, total, noise = self._variances(here, taken)
-        aside = self._variances(there, np.minimum(_squares(zt), there))[0]
+        aside = self._variances(there, np.minimum(squares(zt), there))[0]
         beta = self._above(beside.means, zt) / np.sqrt(aside)
         c = beside.covariance[:, None] - np.einsum("mpiq,mpiq->mpq", z, zt)
         shared = np.minimum(c**2 / aside, given)  # ρ² s_p
@@ -121,9 +73,9 @@ class LookJES(JES):
         """α(x), and its derivatives."""
         beside = Beside.of(self.posterior, self.targets, self._aside, X)
         at = self.conditioned.at(beside.both.X, beside.both)
-        (z, zt), (here, there) = _halves(at.z), _halves(beside.variance[:, None])
-        squares, known = _squares(z), _squares(zt)
-        taken = np.minimum(squares, here)
+        (z, zt), (here, there) = halves(at.z), halves(beside.variance[:, None])
+        known_here, known = squares(z), squares(zt)
+        taken = np.minimum(known_here, here)
         given, total, noise = self._variances(here, taken)
         aside = self._variances(there, np.minimum(known, there))[0]
         root = np.sqrt(aside)
@@ -144,25 +96,15 @@ class LookJES(JES):
         by_taken = weights * (0.5 / left) - by_given
         by_here = by_given - weights * 0.5 * taken / (total * left)
         by_here = by_here * (here >= self.posterior.floor[:, None, None])
-        clipped = squares >= here
+        clipped = known_here >= here
         by_here = by_here + np.where(clipped, by_taken, 0.0)
-        by_z = 2 * np.where(clipped, 0.0, by_taken)[:, :, None] * z - by_c[:, :, None] * zt
         by_there = np.where(known < there, by_aside, 0.0)
-        by_zt = -2 * by_there[:, :, None] * zt - by_c[:, :, None] * z
         by_above = weights * by_beta / root
+        by_zt = -2 * by_there[:, :, None] * zt
         by_zt -= by_above[:, :, None] * self.conditioned.shift[..., None]
-        by_means = -by_above
-        if self.posterior.fantasies == 1:
-            by_means = by_means.sum(1, keepdims=True)
-        both, (A, At) = by_c.sum(1)[..., None], beside.whitened
-        slope = at.pull(
-            np.concatenate([by_z, by_zt], -1),
-            np.concatenate([np.zeros_like(by_means), by_means], -1),
-            np.concatenate([by_here.sum(1), by_there.sum(1)], -1),
-            np.concatenate([-both * At, -both * A], 1),
-        )
-        slope = beside.folded(slope, self.targets) + beside.prior.pull(both)
-        return values, slope.sum(0)
+        by_z = 2 * np.where(clipped, 0.0, by_taken)[:, :, None] * z
+        sides = BySides(by_z, by_zt, -by_above, by_here, by_there, by_c)
+        return values, sides.pull(beside, at, self.targets)
 
     def _truncation(
         self,
@@ -181,16 +123,6 @@ class LookJES(JES):
         return gain, by_beta, by_shared - by_rest, by_rest
 
 
-def _halves(both: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is of the points, and what of those beside them."""
-    q = both.shape[-1] // 2
-    return both[..., :q], both[..., q:]
-
-
-def _squares(z: Float[np.ndarray, "M P I q"]) -> Float[np.ndarray, "M P q"]:
-    return np.einsum("mpiq,mpiq->mpq", z, z)
-
-
 def build_jes(context: Context, *, exact: bool = False) -> Acquisition:
     """JES at every fidelity from what the engine has at hand."""
     return looking(build_at_target(context, exact=exact), context.targets)
@@ -203,17 +135,12 @@ def build_peak(context: Context) -> Acquisition:
 
 def looking(of: Acquisition, targets: Mapping[int, float]) -> Acquisition:
     """The same at every fidelity, where there are some."""
-    if not (targets and isinstance(of, JES)):
+    if not targets:
         return of
+    if isinstance(of, JointJES):
+        return LookJointJES.of(of, targets)
+    assert isinstance(of, JES)
     return LookJES(of.conditioned, of.f, of.weights, of.exact, targets)
-
-
-def _unconditioned(posterior: Posterior, optima: Optima) -> Conditioned:
-    """A posterior that knows nothing of the optima."""
-    M, P = optima.best.shape
-    n = len(posterior.X)
-    parts = np.zeros((M, P, 0, 0)), np.zeros((M, P, 0, n)), np.zeros((M, P, 0))
-    return Conditioned(posterior, Functionals(()), *parts)
 
 
 def build_mes(context: Context) -> Acquisition:
@@ -223,7 +150,8 @@ def build_mes(context: Context) -> Acquisition:
 
 
 def _mes(posterior: Posterior, optima: Optima, targets: Mapping[int, float]) -> Acquisition:
-    of = JES(_unconditioned(posterior, optima), optima.best, optima.weights)
+    M, P = optima.best.shape
+    of = JES(unconditioned(posterior, M, P), optima.best, optima.weights)
     return looking(of, targets)
 
 

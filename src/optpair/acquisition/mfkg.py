@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optpair.acquisition.base import Context, Points, Rows, check_sets
+from optpair.acquisition.beside import Beside, a_target
 from optpair.acquisition.kg import (
     DATA,
     KG,
@@ -25,7 +26,6 @@ from optpair.acquisition.kg import (
     lines_gain,
     lines_gain_and_slopes,
 )
-from optpair.acquisition.looks import Beside, a_target
 from optpair.gp.kernels.base import Between, Target
 from optpair.gp.posterior import Posterior, as_points
 from optpair.optima.base import Optima

@@ -122,8 +122,8 @@ def build(context: Context) -> TS | JointTS:
 def _one(paths: Paths, chosen: int, path: int) -> TS:
     """One path of one set."""
     own, only = paths.of_sets(slice(chosen, chosen + 1)), slice(path, path + 1)
-    drawn = {name: getattr(own, name)[:, only] for name in ("cosine", "sine", "update")}
-    return TS(replace(own, **drawn))
+    names = ["cosine", "sine", "update"] + ([] if own.smooth is None else ["smooth"])
+    return TS(replace(own, **{name: getattr(own, name)[:, only] for name in names}))
 
 
 @engine_work

@@ -28,6 +28,7 @@ from optpair.streams import Stream
 from optpair.threads import engine_work
 
 BLOCK = 1024  # points looked at together, of one set or of several: their features stay in cache
+SINGLE, TINY = 1e-6, 1e-7  # of a: a noise that single precision can bear, and one too small for it
 NODES, CHUNK = 4096, 8192  # angles with known sine and cosine, in one turn; entries at a time
 _STEP = 2 * np.pi / NODES
 _STEP_HIGH = float(np.rint(_STEP * 2.0**38)) / 2.0**38  # 29 bits: exact times 23 bits of steps
@@ -72,6 +73,8 @@ class Paths:
     sine: Num[np.ndarray, "M P F"]
     update: Num[np.ndarray, "M P n"]  # (K + Σ)⁻¹ (y − μ − g(X) − ε)
     links: Links | None = None  # of the first rows, where they are of earlier studies
+    smooth: Num[np.ndarray, "M P n"] | None = None
+    """The update of slightly smoother paths, for single precision; None where it will do itself."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,6 +90,7 @@ class Paths:
     def single(self) -> Paths:
         """The same paths in single precision, from 0 and in units of √a: to compare points by."""
         size = np.sqrt(self.covariance.outputscale)[:, None, None]
+        update = self.update if self.smooth is None else self.smooth
         return Paths(
             self.covariance.single(),
             self.X.astype(np.float32),
@@ -94,13 +98,14 @@ class Paths:
             self.omega.astype(np.float32),
             (self.cosine / size).astype(np.float32),
             (self.sine / size).astype(np.float32),
-            (self.update * size).astype(np.float32),
+            (update * size).astype(np.float32),
             None if self.links is None else self.links.single(),
         )
 
     def of_sets(self, chosen: slice | np.ndarray) -> Paths:
         """Of some of the sets."""
-        names = ("mean", "omega", "cosine", "sine", "update")
+        names = ["mean", "omega", "cosine", "sine", "update"]
+        names += [] if self.smooth is None else ["smooth"]
         own = {name: getattr(self, name)[chosen] for name in names}
         links = None if self.links is None else self.links.of_sets(chosen)
         return replace(self, covariance=self.covariance.of_sets(chosen), links=links, **own)
@@ -166,7 +171,7 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, stream: Stream, posterior: Posterior, *, paths: int, features: int) -> Draws:
-        """For P paths a set, with `features` random features (half cosines, half sines)."""
+        """For P paths per set, with `features` random features (half cosines, half sines)."""
         M, D, n = posterior.sets, posterior.dimensions, len(posterior.X)
         F = max(features // 2, 1)
         rng = stream.child(0).draw()
@@ -211,7 +216,25 @@ def conditioned(
         own = np.moveaxis(white[: links.count], 0, 2)
         noise[..., : links.count] = own @ links.root.mT
     update = posterior.solve(posterior.residual - prior - noise)
-    return Paths(covariance, posterior.X, posterior.mean, omega, cosine, sine, update, links)
+    smooth = _smoothed(posterior, update)
+    mean = posterior.mean
+    return Paths(covariance, posterior.X, mean, omega, cosine, sine, update, links, smooth)
+
+
+def _smoothed(
+    posterior: Posterior, update: Float[np.ndarray, "M P n"]
+) -> Float[np.ndarray, "M P n"] | None:
+    """The update if values were noisier by τ; None where they are noisy enough.
+
+    Where values are nearly exact, the update is so large that its products with covariances have
+    no digits left in single precision. With C = K + Σ and the update v, it is (1 + τ C⁻¹)⁻¹ v.
+    """
+    if np.all(posterior.noise_var >= TINY * posterior.outputscale[:, None]):
+        return None
+    tau = SINGLE * posterior.outputscale
+    inverse = posterior.inverse_factor
+    system = np.eye(len(posterior.X)) + tau[:, None, None] * (inverse.mT @ inverse)
+    return np.asarray(np.linalg.solve(system, update.mT).mT)
 
 
 @engine_work

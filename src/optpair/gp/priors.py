@@ -31,6 +31,7 @@ from optpair.shapes import Float
 Logs = Float[np.ndarray, "..."]
 
 NOISE_FLOOR = 1e-6  # of the variance of y: a noiseless objective keeps finite gains
+FLOOR_UNDER_LIMITS = 1e-3  # of that: exact limits are met to more digits than an optimum is flat
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,8 @@ class Prior:
 
     def under_limits(self) -> Prior:
         """The priors where there are constraints."""
-        return replace(self, noise=self.noise_under_limits)
+        floor = self.noise_floor * FLOOR_UNDER_LIMITS
+        return replace(self, noise=self.noise_under_limits, noise_floor=floor)
 
 
 PAPER = Prior(

@@ -48,7 +48,7 @@ class Pareto:
 
     wanted: Wanted
     points: int = POINTS
-    """R, how many points a set has at most."""
+    """R, how many points there are per set, at most."""
 
     def optima(
         self,

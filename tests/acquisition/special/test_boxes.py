@@ -161,11 +161,12 @@ def test_gains_hold_in_both_tails() -> None:
         for away in (-40.0, -9.0, 9.0, 40.0):
             for noise in (0.0, 0.1):
                 moments = each(away, away), each(1.0, 1.0), each(noise, noise)
-                value, by_means, by_given = made.gain_and_slopes(*moments)
+                value, by_means, by_given, by_noise = made.gain_and_slopes(*moments)
                 assert value.item() >= 0
                 assert np.isfinite(value.item())
                 assert np.all(np.isfinite(by_means))
                 assert np.all(np.isfinite(by_given))
+                assert np.all(np.isfinite(by_noise))
         assert made.gain(each(-40.0, -40.0), each(1.0, 1.0), each(0.1, 0.1)).item() == 0.0
 
 
@@ -188,3 +189,21 @@ def test_trigamma() -> None:
     x = np.array([1.0, 2.0, 10.0, 1e6])
     known = [np.pi**2 / 6, np.pi**2 / 6 - 1, 0.10516633568168575, 1.0000005000001667e-06]
     np.testing.assert_allclose(trigamma(x), known, rtol=1e-11)
+
+
+@pytest.mark.parametrize("objectives", [1, 2])
+def test_slopes_by_mean_variance_and_noise(objectives: int) -> None:
+    """Of (N3b), against central differences."""
+    f = front(2, 2) if objectives == 2 else np.array([[0.7]])
+    made = region(f, (objectives, -0.4, 0.9))
+    moments = [each(*own[: objectives + 1]) for own in ((0.3, -0.2, 0.1), (0.8, 1.1, 0.6))]
+    moments.append(each(*(0.2, 0.5, 0.3)[: objectives + 1]))
+    _, *found = made.gain_and_slopes(*moments)
+    for part, o in np.ndindex(3, objectives + 1):
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = [list(own) for own in moments]
+            moved[part][o] = moved[part][o] + step
+            ends.append(made.gain(*(tuple(own) for own in moved)).item())
+        numeric = (ends[0] - ends[1]) / 2e-5
+        assert found[part][o].item() == pytest.approx(numeric, rel=1e-5, abs=1e-8)

@@ -68,18 +68,17 @@ class Forbidden:
     ) -> Iterator[Factor]:
         """The factors of P: that of the objectives, then one of each constraint."""
         share = tuple(s / (s + n) for s, n in zip(given, noise, strict=True))
-        by_given = tuple(n / (s + n) ** 2 for s, n in zip(given, noise, strict=True))
         root = tuple(np.sqrt(s) for s in given)
         edges = []
         for o, edge in zip(self.objectives, self.cells.edges, strict=True):
             away = (edge[..., None] - means[o][:, :, None]) / root[o][:, :, None]
             edges.append(np.clip(away, -FAR, FAR))
         made = of_tail if len(edges) == 1 and edges[0].shape[2] == 1 else of_front
-        own = [tuple(part[o] for o in self.objectives) for part in (root, share, by_given)]
+        own = [tuple(part[o] for o in self.objectives) for part in (root, share)]
         yield made(self.objectives, self.cells, tuple(edges), *own, slopes=slopes)
         for o, low, high in self.limits:
             below, above = (np.clip((end - means[o]) / root[o], -FAR, FAR) for end in (low, high))
-            yield of_interval(o, below, above, root[o], share[o], by_given[o], slopes=slopes)
+            yield of_interval(o, below, above, root[o], share[o], slopes=slopes)
 
     def gain(self, means: Moments, given: Moments, noise: Moments, *, noisy: bool = True) -> Each:
         """(N3b), or (N2) where noise does not count."""
@@ -88,8 +87,8 @@ class Forbidden:
 
     def gain_and_slopes(
         self, means: Moments, given: Moments, noise: Moments, *, noisy: bool = True
-    ) -> tuple[Each, list[Each], list[Each]]:
-        """The gain, and its derivatives by the mean and the variance of each outcome."""
+    ) -> tuple[Each, list[Each], list[Each], list[Each]]:
+        """The gain, and its derivatives by mean, variance and noise of each outcome."""
         factors = list(self.factors(means, given, noise, slopes=True))
         total = _Total.of(factors)
         if noisy:
@@ -98,14 +97,17 @@ class Forbidden:
             value, by_rest, by_tau = total.sure(), -1 / total.rest, None
         by_means = [np.zeros_like(value) for _ in means]
         by_given = [np.zeros_like(value) for _ in means]
+        by_noise = [np.zeros_like(value) for _ in means]
         for factor in factors:
             by_p, by_v = total.pull(factor, by_rest, by_tau)
-            for o, (p_m, v_m), (p_s, v_s) in zip(
-                factor.outcomes, factor.by_mean, factor.by_variance, strict=True
+            for o, (p_m, v_m), (p_s, v_s), v_r in zip(
+                factor.outcomes, factor.by_mean, factor.by_variance, factor.by_share, strict=True
             ):
+                by_share = by_v * v_r / (given[o] + noise[o]) ** 2  # ρ² = s/(s + σ²)
                 by_means[o] += by_p * p_m + by_v * v_m
-                by_given[o] += by_p * p_s + by_v * v_s
-        return value, by_means, by_given
+                by_given[o] += by_p * p_s + by_v * v_s + by_share * noise[o]
+                by_noise[o] -= by_share * given[o]
+        return value, by_means, by_given, by_noise
 
     def log_chance(self, means: Moments, given: Moments) -> Each:
         """log Z."""

@@ -41,6 +41,9 @@ class Factor(NamedTuple):
     by_mean: tuple[tuple[Each, Each], ...] = ()
     """Derivatives of (p, v) by m_o."""
     by_variance: tuple[tuple[Each, Each], ...] = ()
+    """And by s_o, at given ρ²."""
+    by_share: tuple[Each, ...] = ()
+    """Derivatives of v by ρ_o²."""
 
 
 def _density(x: np.ndarray) -> np.ndarray:
@@ -122,7 +125,6 @@ def of_tail(
     edges: tuple[np.ndarray, ...],
     root: Moments,
     share: Moments,
-    by_given: Moments,
     *,
     slopes: bool,
 ) -> Factor:
@@ -135,8 +137,8 @@ def of_tail(
     e = _density(away)
     by_mean = (e / root[0], -by_l / root[0])
     half = 0.5 / root[0] ** 2
-    by_variance = (e * away * half, -by_l * away * half + by_share * by_given[0])
-    return Factor(p, rest, v, (o,), (by_mean,), (by_variance,))
+    by_variance = (e * away * half, -by_l * away * half)
+    return Factor(p, rest, v, (o,), (by_mean,), (by_variance,), (by_share,))
 
 
 def of_interval(
@@ -145,7 +147,6 @@ def of_interval(
     high: Each,
     root: Each,
     share: Each,
-    by_given: Each,
     *,
     slopes: bool,
 ) -> Factor:
@@ -177,9 +178,9 @@ def of_interval(
     by_mean = ((at_low - at_high) / root, -(by_low + by_high) / root * free)
     by_variance = (
         (low * at_low - high * at_high) * half,
-        (by_share * by_given - (by_low * low + by_high * high) * half) * free,
+        -(by_low * low + by_high * high) * half * free,
     )
-    return Factor(p, rest, v, (o,), (by_mean,), (by_variance,))
+    return Factor(p, rest, v, (o,), (by_mean,), (by_variance,), (by_share * free,))
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -258,7 +259,6 @@ def of_front(
     edges: tuple[np.ndarray, ...],
     root: Moments,
     share: Moments,
-    by_given: Moments,
     *,
     slopes: bool,
 ) -> Factor:
@@ -306,7 +306,7 @@ def of_front(
         2 * s * (by_share * (r - shared) / norm + by_part / np.maximum(squared, TINY))
         for s, r in zip(shift, share, strict=True)
     ]
-    by_mean, by_variance = [], []
+    by_mean, by_variance, by_own = [], [], []
     for k in range(K):
         stretch, half = summed(**{f"_{k}": "h"}), 0.5 / root[k] ** 2
         by_shift = by_p * shift[k] + turned[k] * stretch
@@ -315,7 +315,8 @@ def of_front(
             if i != k:
                 by_shift += turned[i] * summed(**{f"_{i}": "e", f"_{k}": "e"})
                 by_stretch += turned[i] * summed(**{f"_{i}": "e", f"_{k}": "h"})
-        by_own = by_share * shift[k] ** 2 / norm * by_given[k]
+        by_own.append(by_share * shift[k] ** 2 / norm)
         by_mean.append((shift[k] / root[k], by_shift / root[k]))
-        by_variance.append((stretch * half, by_stretch * half + by_own))
-    return Factor(p, rest, v, objectives, tuple(by_mean), tuple(by_variance))
+        by_variance.append((stretch * half, by_stretch * half))
+    parts = tuple(by_mean), tuple(by_variance), tuple(by_own)
+    return Factor(p, rest, v, objectives, *parts)

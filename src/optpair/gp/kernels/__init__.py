@@ -5,8 +5,9 @@ from __future__ import annotations
 from optpair.gp.kernels.additive import Additive
 from optpair.gp.kernels.base import Columns, Covariance, Frequencies, Kernel
 from optpair.gp.kernels.curves import Curves
-from optpair.gp.kernels.radial import RBF, Matern52, Mixed, Radial
+from optpair.gp.kernels.radial import Radial
 from optpair.gp.kernels.related import Given, Related
+from optpair.gp.kernels.stationary import RBF, Matern52, Mixed
 
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel for kernel in (RBF(), Matern52(), Mixed(), Additive())

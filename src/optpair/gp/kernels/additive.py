@@ -27,7 +27,8 @@ import numpy as np
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
 from optpair.gp.kernels.base import Columns, Kernel
-from optpair.gp.kernels.radial import Matern52, RadialCovariance, RadialPairs
+from optpair.gp.kernels.radial import RadialCovariance, RadialPairs
+from optpair.gp.kernels.stationary import Matern52
 from optpair.gp.kernels.sums import SumCovariance, Term
 from optpair.gp.priors import Normal
 from optpair.shapes import Float, Num

@@ -2,14 +2,7 @@
 
     r² = Σ_k (x_k − x'_k)² / ℓ_k²,    k(x, x') = a h(r²)
 
-| name       | h(r²)                           | spectral density of x/ℓ              |
-|------------|---------------------------------|--------------------------------------|
-| `rbf`      | exp(−r²/2)                      | standard normal                      |
-| `matern52` | (1 + √5 r + 5r²/3) exp(−√5 r)   | multivariate Student-t, 5 d.o.f.     |
-| `mixed`    | (1 − ρ) `rbf` + ρ `matern52`    | one of the two, the latter by ρ      |
-
-How smooth an objective is decides how far its values can be foretold, and is seldom known: in
-`mixed` the share ρ that is rough is a hyperparameter like the others, and the data say.
+The functions h are in `stationary.py`.
 
 Derivatives are taken in units of the length scale, so that all of them have the units of f:
 
@@ -26,22 +19,22 @@ and at one and the same point, where odd derivatives of the kernel are zero,
     (D4)  var f = a,   cov(f, h_k) = 2 a h′(0),   cov(g_k, g_l) = −2 a h′(0) [k = l],
           cov(h_k, h_l) = 4 a h″(0) (1 + 2 [k = l])
 
-Everything is written in r², in which Matérn-5/2 is twice differentiable at 0: h′(0) = −5/6 and
-h″(0) = 25/12. h‴ is infinite there, but enters only times δ³, which is zero faster.
+Everything is written in r². Where h‴ is infinite at 0 it may be taken as 0: it enters only times
+δ³, which is zero faster.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, fdtri, gammaincinv, logit
+from scipy.special import expit, logit
 
-from optpair.gp.hyperparameters import Block, Hyperparameters, Logit
+from optpair.gp.hyperparameters import Block, Hyperparameters
 from optpair.gp.kernels.base import (
     Along,
     Columns,
@@ -51,10 +44,8 @@ from optpair.gp.kernels.base import (
     Points,
     even_amplitudes,
 )
-from optpair.gp.priors import Normal
 from optpair.shapes import Float, Int, Num
 
-SQRT5 = 5.0**0.5
 Reals = Num[np.ndarray, "..."]
 Own = Mapping[str, Reals]
 
@@ -103,124 +94,6 @@ class Radial(Kernel):
     def pairwise(self, X: Float[np.ndarray, "n D"], columns: Columns) -> RadialPairs:
         """The covariance at some data."""
         return RadialPairs.of(self, X, columns)
-
-
-@dataclass(frozen=True)
-class RBF(Radial):
-    """exp(−r²/2): infinitely smooth."""
-
-    name: ClassVar[str] = "rbf"
-
-    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
-        """h, h′, … up to `order`."""
-        h = np.exp(r2 * -0.5)
-        return tuple(h * factor for factor in (1.0, -0.5, 0.25, -0.125)[: order + 1])
-
-    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
-        """h, and what gives h′ = −h/2."""
-        r2 *= -0.5
-        h = np.exp(r2, out=r2)
-        return h.copy(), lambda: h * -0.5
-
-    def quantile(self, level: Reals, dimensions: int) -> Reals:
-        """Of √χ², with D degrees of freedom."""
-        return np.sqrt(2 * gammaincinv(dimensions / 2, level))
-
-
-@dataclass(frozen=True)
-class Matern52(Radial):
-    """(1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable."""
-
-    name: ClassVar[str] = "matern52"
-
-    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
-        """h, h′, … up to `order`."""
-        r = np.sqrt(r2)
-        r *= SQRT5
-        e = np.exp(-r)
-        found = [(1 + r * (1 + r * (1 / 3))) * e]
-        if order >= 1:
-            found.append((1 + r) * e * (-5 / 6))
-        if order >= 2:
-            found.append(e * (25 / 12))
-        if order >= 3:
-            found.append(np.divide(e * (-125 / 24), r, out=np.zeros_like(r), where=r > 0))
-        return tuple(found)
-
-    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
-        """h, and what gives h′ without another exponential."""
-        h = r2 * (5 / 3)
-        r2 *= 5
-        r = np.sqrt(r2, out=r2)
-        e = np.negative(r)
-        np.exp(e, out=e)
-        h += r
-        h += 1
-        h *= e
-
-        def bend() -> Reals:
-            h1 = r + 1
-            h1 *= e
-            h1 *= -5 / 6
-            return h1
-
-        return h, bend
-
-    def quantile(self, level: Reals, dimensions: int) -> Reals:
-        """Of √(D F), F of D and 5 degrees of freedom: the length of a Student-t vector."""
-        return np.sqrt(dimensions * fdtri(dimensions, 5, level))
-
-
-@dataclass(frozen=True)
-class Mixed(Radial):
-    """(1 − ρ) RBF + ρ Matérn-5/2, with the rough share ρ inferred.
-
-    log(ρ/(1 − ρ)) ~ N(0, spread²): as likely smooth as rough, and more often than not nearly one
-    of the two.
-    """
-
-    name: ClassVar[str] = "mixed"
-    spread: float = 4.0
-    _smooth: RBF = field(default=RBF(), init=False, repr=False)
-    _rough: Matern52 = field(default=Matern52(), init=False, repr=False)
-
-    def blocks(self) -> tuple[Block, ...]:
-        """The rough share ρ."""
-        return (Block("rough", 1, Logit(self.spread), Normal()),)
-
-    def terms(self, r2: Reals, own: Own, order: int) -> tuple[Reals, ...]:
-        """h, h′, … up to `order`."""
-        smooth, rough = self._smooth.terms(r2, {}, order), self._rough.terms(r2, {}, order)
-        share = own["rough"]
-        return tuple(s + share * (r - s) for s, r in zip(smooth, rough, strict=True))
-
-    def begin(self, r2: Reals, own: Own) -> tuple[Reals, Callable[[], Reals]]:
-        """h, and what gives h′."""
-        (smooth, first), (rough, second) = (
-            part.begin(r2.copy(), {}) for part in (self._smooth, self._rough)
-        )
-        share = own["rough"]
-
-        def bend() -> Reals:
-            flat = first()
-            return flat + share * (second() - flat)
-
-        return smooth + share * (rough - smooth), bend
-
-    def by_own(self, r2: Reals, own: Own) -> dict[str, Reals]:
-        """By ρ."""
-        (smooth,), (rough,) = self._smooth.terms(r2, {}, 0), self._rough.terms(r2, {}, 0)
-        return {"rough": rough - smooth}
-
-    def quantile(self, level: Reals, dimensions: int) -> Reals:
-        """There is one for each of the two: see `lengths`."""
-        raise NotImplementedError
-
-    def lengths(self, draws: Frequencies, own: Own) -> Float[np.ndarray, "M F"]:
-        """A uniform number below ρ makes a frequency one of Matérn's."""
-        rough = draws.coin < own["rough"][:, None]
-        smooth = self._smooth.lengths(draws, {})
-        return np.where(rough, self._rough.lengths(draws, {}), smooth)
 
 
 _LOG_ODDS = np.linspace(-20.0, 20.0, 2001)
