@@ -53,6 +53,74 @@ def searched():
     return told(24, biased, noise=0.02)
 
 
+# --- several outcomes ----------------------------------------------------------------------------
+
+WIDE = Space({"x": Float(0, 1), "z": Float(0, 1), "epochs": Fidelity(1, 27, log=True)})
+
+
+def several(p):
+    u = math.log(p["epochs"]) / math.log(27)
+    loss = (p["x"] - 0.3) ** 2 + (p["z"] - 0.5) ** 2 + math.exp(-3 * u)
+    return {"loss": loss, "size": p["x"] + 0.1 * (1 - u)}
+
+
+def test_a_constraint_at_several_fidelities(tmp_path):
+    """The best feasible point at the target: x = 0.5, which is infeasible nowhere below it."""
+    outcomes = {"loss": "minimize", "size": Constraint(low=0.5)}
+    opt = told(24, several, WIDE, outcomes=outcomes)
+    assert np.median([t.params["epochs"] for t in opt.trials]) < 14
+    best = opt.recommend()
+    assert best.params["epochs"] == 27
+    assert best.chance >= 0.95
+    assert best.params["x"] == pytest.approx(0.5, abs=0.02)
+    assert best.params["z"] == pytest.approx(0.5, abs=0.1)
+    assert {p["epochs"] for p in opt.belief().params} == {27}
+    tried = opt.recommend(tried=True)
+    assert tried.params["epochs"] == 27
+    page = opt.report(tmp_path / "page.html")
+    assert page["recommendation"]["params"]["epochs"] == 27
+    opt.save(tmp_path / "run.json")
+    assert Optimizer.load(tmp_path / "run.json").ask().params == opt.ask().params
+
+
+def test_looks_at_several_outcomes():
+    """Told on the way, each outcome at its fidelity; what was not measured is left out."""
+    outcomes = {"loss": "minimize", "size": Constraint(low=0.5)}
+    opt = told(8, several, WIDE, outcomes=outcomes)
+    trial = opt.ask()
+    for epochs in (1, 9):
+        found = several({**trial.params, "epochs": epochs})
+        opt.tell(trial, found if epochs == 9 else {"loss": found["loss"]}, at={"epochs": epochs})
+    known = opt.trials[-1]
+    assert known.actual["epochs"] == 9
+    assert list(known.looks[0].outcomes) == ["loss"]
+    assert len(opt.ask(3)) == 3
+
+
+def test_a_cheap_look_within_the_limits_meets_nothing():
+    """At one epoch every size is within the limits; at the target that needs x ≥ 0.5."""
+    outcomes = {"loss": "minimize", "size": Constraint(low=0.5)}
+    opt = Optimizer(WIDE, outcomes=outcomes, seed=0)
+    for x in np.linspace(0.02, 0.3, 6):
+        opt.tell({"x": x, "z": 0.5, "epochs": 1}, {"loss": 1.0 + x, "size": 0.6 + x})
+    assert opt._session.engine.exploit(opt._history.data()) == 0.5
+    opt.tell({"x": 0.8, "z": 0.5, "epochs": 27}, {"loss": 0.9, "size": 0.8})
+    assert opt._session.engine.exploit(opt._history.data()) == 0.1
+
+
+def test_a_front_at_several_fidelities():
+    opt = told(20, several, WIDE, outcomes={"loss": "minimize", "size": "minimize"})
+    assert opt.spent < 12
+    front = opt.recommend()
+    assert {point.params["epochs"] for point in front.points} == {27}
+    for point in front.points:  # the front is z = 0.5 and x ≤ 0.3
+        assert point.params["x"] < 0.4
+        truth = several(point.params)
+        assert abs(point.outcomes["loss"].mean - truth["loss"]) < 0.1
+    assert {point.params["epochs"] for point in opt.recommend(tried=True).points} == {27}
+    assert opt.belief().hypervolume_gap >= 0
+
+
 # --- what a Fidelity is --------------------------------------------------------------------------
 
 
@@ -98,11 +166,6 @@ def test_a_fidelity_is_its_own_kind_of_parameter():
             ValueError,
             "no 'common' and no 'curve'",
         ),
-        (
-            lambda: Optimizer(SPACE, outcomes={"a": "minimize", "b": Constraint(high=1)}),
-            ValueError,
-            "one objective",
-        ),
     ],
 )
 def test_what_is_no_fidelity(make, kind, said):
@@ -137,6 +200,21 @@ def test_a_search_looks_cheaply_and_answers_at_the_target(searched):
     assert abs(best.params["x"] - 0.3) < 0.06
     assert best.interval[0] <= 2 * math.exp(-3) <= best.interval[1]
     assert "epochs = 81" in str(best)
+
+
+def test_runs_that_diverge_do_not_drown_the_others():
+    """At every fidelity, from x = 0.75 on: elsewhere values differ by less than two."""
+
+    def diverging(p):
+        return several(p)["loss"] if p["x"] < 0.75 else 1e5 * math.exp(5 * p["x"])
+
+    opt = told(24, diverging, WIDE)
+    assert sum(trial.value > 1e5 for trial in opt.trials) >= 2
+    best = opt.recommend()
+    truth = diverging(best.params)
+    assert truth < math.exp(-3) + 0.2
+    assert best.interval[0] <= truth <= best.interval[1]
+    assert best.interval[1] - best.interval[0] < 2
 
 
 def test_belief_and_predictions_name_the_fidelity(searched):

@@ -82,6 +82,12 @@ def test_the_best_point_for_weights(weights: Any, gain: float) -> None:
         ("best_for", {"gain": -1.0}, ValueError, "weights must be at least 0, and one above 0"),
         ("best_for", {"gain": 0.0}, ValueError, "weights must be at least 0, and one above 0"),
         ("best_for", [1, 2], TypeError, "weights must be a dict"),
+        (
+            "best_for",
+            {"gain": float("nan")},
+            ValueError,
+            r"weights\['gain'\] must be a finite number, not nan",
+        ),
     ],
 )
 def test_what_cannot_be_asked(call: str, given: Any, kind: type[Exception], match: str) -> None:

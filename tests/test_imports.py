@@ -112,7 +112,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
 }
 """Modules of a layer, left to right, where there is such an order."""
 
-SHARED = {"acquisition": {"base", "chance", "special", "weights"}}
+SHARED = {"acquisition": {"base", "beside", "chance", "special", "weights"}}
 """What one idea per file may import of its own layer; the registry and `own` import all."""
 
 COMBINED = {
@@ -121,8 +121,9 @@ COMBINED = {
     "cmes": {"joint"},
     "ehvi": {"cei"},
     "ids": {"jes", "mean"},
-    "looks": {"jes"},
-    "mfkg": {"kg", "looks"},
+    "joint_looks": {"joint"},
+    "looks": {"jes", "joint", "joint_looks"},
+    "mfkg": {"kg"},
     "jes": {"joint"},
     "opes": {"jes"},
 }

@@ -288,7 +288,7 @@ def test_an_ask_that_breaks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         ("settings", {"sets": 3}, TypeError),
         ("settings", Settings, TypeError),
         ("acquisition", "best", ValueError),
-        ("acquisition", None, TypeError),
+        ("acquisition", 3, TypeError),
         ("acquisition", ["jes"], TypeError),
         ("hyperparameters", "mcmc", ValueError),
         ("hyperparameters", None, ValueError),

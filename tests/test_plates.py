@@ -183,6 +183,27 @@ def test_a_plate_exploits_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(searches) == 1
 
 
+@pytest.mark.parametrize(("size", "chance"), [(1, 0.1), (2, 0.4), (4, 0.8), (5, 1.0), (8, 1.0)])
+def test_how_often_a_plate_exploits(size: int, chance: float) -> None:
+    """Coins that are thrown one after the other, until one suggestion exploits."""
+    missed, shared = 1.0, Shared(size=size)
+    for _ in range(size):
+        missed *= 1 - shared.exploiting(0.1)
+        shared.points.append(np.zeros(1))
+    assert missed == pytest.approx(1 - chance)
+    shared.kinds.add("exploit")
+    assert shared.exploiting(0.1) == 0
+    assert Shared(size=size).exploiting(0.0) == 0
+    assert Shared(size=size).exploiting(1.0) == 1
+
+
+def test_the_last_of_a_plate_makes_up_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = kinds_of(monkeypatch)
+    for seed in range(3):
+        filled(jes(seed=seed, exploit=None), EIGHT).ask(8)
+        assert kinds[-8:].count("exploit") == 1
+
+
 def test_a_plate_confirms_once(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space({"x": Float(0, 1)})
     optimizer = jes(space=space)

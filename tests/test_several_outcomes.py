@@ -154,6 +154,28 @@ def test_a_margin_vanishes_where_values_are_exact() -> None:
     assert 0.48 < truth(best.params)["load"] <= 0.5
 
 
+def test_exact_values_recommend_what_has_met_the_limits() -> None:
+    """To the last digit: any other point might break one, however sure its prediction is."""
+    exact = {"gain": Objective("maximize", noise=0), "load": Constraint(high=0.5, noise=0)}
+    optimizer = several(exact, steps=10, candidates=256)
+    for i in range(8):
+        optimizer.tell(point(i), {k: truth(point(i))[k] for k in exact})
+    met = [t for t in optimizer.trials if t.outcomes["load"].value <= 0.5]
+    first = max(met, key=lambda trial: trial.outcomes["gain"].value)
+    best = optimizer.recommend()
+    assert (best.params, best.mean) == (first.params, first.outcomes["gain"].value)
+    assert best.chance == 1.0
+    assert best.std == 0.0
+    assert best.outcomes["load"].mean == first.outcomes["load"].value
+
+
+def test_no_zero_has_a_sign() -> None:
+    optimizer = several({"gain": Objective("minimize", noise=0)})
+    for i in range(4):
+        optimizer.tell(point(i), {"gain": 0.0 if i == 2 else 1.0})
+    assert "-0" not in str(optimizer.recommend()).splitlines()[1]
+
+
 def test_between_two_limits() -> None:
     optimizer = told(several({"gain": "maximize", "load": Constraint(0.2, 0.3)}, steps=8), 16)
     best = optimizer.recommend()

@@ -131,6 +131,41 @@ def test_the_optimum_of_a_path_is_the_best_row() -> None:
         np.testing.assert_array_equal(optima.star, space.table[np.argmax(every, -1)])
 
 
+def test_chances_of_being_the_best_row_come_true() -> None:
+    """On functions drawn from the model itself; a chance is a count of eight times 96 samples."""
+    hypers = Hyperparameters([[0.15, 0.3]] * 4, [1.0] * 4, [1e-6] * 4, [0.0] * 4)
+    said, came, told = [], [], 8
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        table = [{"a": float(a), "b": float(b)} for a, b in rng.uniform(size=(40, 2)).round(6)]
+        space = Space.of_rows(table, repeat=False)
+        assert space.table is not None
+        prior = condition(hypers, space.table[:0], np.zeros(0))
+        y = sample_paths(prior, 1, seed=seed).at(space.table)[0, 0]
+        quick = Settings(sets=4, pairs=24)
+        opt = Optimizer(
+            space,
+            direction="maximize",
+            seed=seed,
+            noise=0.0,
+            hyperparameters=hypers,
+            settings=quick,
+        )
+        for row, value in zip(table[:told], y, strict=False):
+            opt.tell(row, float(value))
+        belief = opt.belief()
+        assert len(belief.params) == 8 * 96
+        for params, chance in belief.likeliest(40):
+            said.append(chance)
+            came.append(space.row(params) == int(np.argmax(y)))
+    chances, hits = np.array(said), np.array(came)
+    for low, high in ((0.0, 0.1), (0.1, 0.4), (0.4, 1.0)):
+        own = (low < chances) & (chances <= high)
+        error = np.sqrt(np.mean(chances[own] * (1 - chances[own])) / own.sum())
+        assert own.sum() >= 10
+        assert abs(np.mean(hits[own]) - np.mean(chances[own])) < 3 * error
+
+
 def test_what_teaches_most_is_looked_for_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of more rows than there are points that fill any other space."""
     found: list[tuple[Any, float]] = []
@@ -193,6 +228,21 @@ def test_each_row_once(acquisition: str) -> None:
     opt.cancel(out)
     assert opt.ask().params == out.params
     assert space.row(opt.recommend().params) is not None
+
+
+@pytest.mark.parametrize(
+    ("repeat", "outcomes", "name"),
+    [
+        (False, None, "ids"),
+        (True, None, "jes-peak"),
+        (False, {"a": Objective("maximize"), "b": Constraint(high=1)}, "jes-peak"),
+    ],
+)
+def test_trials_that_are_answers_should_be_good(repeat: bool, outcomes: Any, name: str) -> None:
+    opt = Optimizer(Space.of_rows(rows(), repeat=repeat), outcomes=outcomes)
+    assert opt.configuration["acquisition"] == name
+    given = Optimizer(Space.of_rows(rows(), repeat=repeat), outcomes=outcomes, acquisition="jes")
+    assert given.configuration["acquisition"] == "jes"
 
 
 def test_noise_lets_rows_be_repeated() -> None:

@@ -113,7 +113,8 @@ class Recommendation:
 
     If all values are exact (`noise=0`), a prediction has to beat the best of them: unless the whole
     interval of the best predicted point is better, the best observed trial is recommended, with its
-    value and an interval of zero width.
+    value and an interval of zero width. With constraints, it is always the best of the trials that
+    met them, if any did.
     """
 
     params: Mapping[str, Any]
@@ -306,7 +307,9 @@ class Belief:
 
 def feasibility(chance: float) -> str:
     """How likely a point is to meet all constraints, as a person would say it."""
-    share = f"{100 * chance:.3g} %" if chance < SURE else f"{np.floor(1000 * chance) / 10:.4g} %"
+    from optpair.report.outcome_words import probability  # late: a search may end without a page
+
+    share = probability(chance)
     if chance >= SURE:
         return f"with a probability of {share}"
     return (

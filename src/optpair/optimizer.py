@@ -33,7 +33,6 @@ from optpair.locks import Lock
 from optpair.persistence import documents
 from optpair.persistence.files import Copies
 from optpair.problem.beliefs import Belief as Density
-from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
@@ -91,7 +90,8 @@ class Optimizer(Tables):
             values are exact. None leaves it to be inferred. A trial's own `noise_var` takes
             precedence. With `outcomes`, each has its own `noise`.
         acquisition: a name in `optpair.acquisition.names()`, or a function of your own: see
-            `optpair.acquisition.own`.
+            `optpair.acquisition.own`. None means `"jes-peak"` or, for one objective on a shelf
+            whose rows are tried at most once, `"ids"`.
         hyperparameters: `"marginal"` (averaged over by MCMC), `"map"` (the posterior mode), or
             known `Hyperparameters` in your units.
         settings: see `Settings`.
@@ -112,7 +112,7 @@ class Optimizer(Tables):
         outcomes: Mapping[str, Outcome | Direction] | None = None,
         seed: int | None = None,
         noise: float | None = None,
-        acquisition: str | Callable[..., Any] = ACQUISITION,
+        acquisition: str | Callable[..., Any] | None = None,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
         belief: Density | None = None,

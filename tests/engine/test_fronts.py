@@ -31,6 +31,8 @@ def test_volumes_leave_out_what_is_not_there() -> None:
     assert np.isfinite(huge).all()
     some = np.array([[[1e300, 1e300]], [[0.0, 1e300]]])  # the second has no volume
     assert _volumes(some, np.ones((2, 1), bool), np.zeros(2)).tolist() == [LARGEST, 0.0]
+    mean, (low, high) = _spread(np.full(96, LARGEST))  # whose sum is beyond all numbers
+    assert mean == low == high == LARGEST
 
 
 def test_an_interval_holds_the_mean() -> None:

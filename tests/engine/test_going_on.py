@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from optpair import Context, Fidelity, Float, Settings, Space
-from optpair.engine import query, step
-from optpair.engine.engine import SEARCH
-from optpair.engine.going_on import FINALISTS, taken_up
-from optpair.engine.plate import Shared
+from optpair.engine import fitting, query, step
+from optpair.engine.engine import HYPER, SEARCH
+from optpair.engine.going_on import FINALISTS, _is_best, taken_up
+from optpair.engine.model import mean_at
+from optpair.engine.plate import Info, Shared
 from optpair.engine.session import DESIGN, SUGGEST, Session
 from optpair.problem.problem import Problem
 from optpair.shapes import Float as Floats
@@ -132,3 +134,15 @@ def test_functions_that_compare_no_fidelities_take_nothing_up(acquisition: str) 
     )
     made.suggest(data, 9, resting=BEFORE_TARGET)
     assert made.info.continues is None
+
+
+def test_the_best_of_all_goes_on_unless_it_repeats_a_whole_trial() -> None:
+    made, every = told()
+    data, engine, info = every.first(5), made.engine, Info()
+    memory = fitting.update(engine, made.stream(SUGGEST, 9).child(HYPER), {}, data, info)
+    model = fitting.condition(engine, memory, data, info)
+    means = mean_at(model.objective.posterior, engine.at_target(data.X))
+    assert [_is_best(engine, model, data, x) for x in data.X] == (means == means.max()).tolist()
+    best = data.X[np.argmax(means)]
+    seen = replace(data, X=np.concatenate([data.X[:-1], engine.at_target(best[None])]))
+    assert not _is_best(engine, model, seen, best)  # a whole trial was at that point

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpair import Float, Optimizer, Settings, Space
+from optpair import Float, Int, Optimizer, Settings, Space
 from optpair.engine.repeats import COARSE, TRIALS, exact
 from optpair.trials.data import Measured
+from shell_cases import TINY
 
 SPACE = Space({"a": Float(0, 1), "b": Float(0, 1)})
 
@@ -36,6 +37,10 @@ def measured(places: list[float], values: list[float], noise: float = np.nan) ->
         ([0.1, 0.2, 0.3, 0.1], [1.0, 2.0, 2.0, 1.0], False),  # coarse values agree by chance
         ([0.1, 0.2, 0.3, 0.1, 0.1, 0.2], [1.0, 2.0, 2.0, 1.0, 1.0, 2.0], True),
         ([0.1, 0.1], [1.0, 1.0], True),
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.1], [1.0, 9.0, 9.0, 2.0, 3.0, 1.0], True),  # cut off at 9
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.2], [1.0, 9.0, 9.0, 2.0, 3.0, 9.0], False),  # repeated there
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.1], [1.0, 2.0, 2.0, 3.0, 4.0, 1.0], False),  # in the middle
+        ([0.1, 0.2, 0.3, 0.1], [1.0, 2.0, 2.0 + 1e-9, 1.0], True),  # close is not the same
         ([0.1, 0.1, 0.2], [1.0, 1.0, 1.0], False),  # a constant
     ],
 )
@@ -44,6 +49,16 @@ def test_values_are_exact_where_every_repeat_agrees(
 ) -> None:
     assert COARSE == 3
     assert exact(measured(places, values)) is said
+
+
+@pytest.mark.parametrize(("shared", "said"), [(1, False), (2, True), (3, True)])
+def test_a_value_may_not_depend_on_every_parameter(shared: int, said: bool) -> None:
+    """Points that share half of their coordinates may have the same value for that reason."""
+    X = np.random.default_rng(0).uniform(size=(6, 4))
+    X[4, :shared], X[5] = X[3, :shared], X[0]
+    values = np.array([1.0, 5.0, 3.0, 2.0, 2.0, 1.0])
+    none = np.zeros(6, dtype=bool)
+    assert exact(Measured(X, values, np.full(6, np.nan), none, np.arange(6))) is said
 
 
 def test_a_noise_that_was_told_is_believed() -> None:
@@ -103,6 +118,31 @@ def test_coarse_values_that_agree_prove_nothing_yet() -> None:
 )
 def test_nothing_is_repeated_where_there_is_no_need(given: dict[str, object]) -> None:
     assert "confirm" not in search(8, **given)[1]
+
+
+def test_points_that_are_asked_for_once_are_not_asked_for_again() -> None:
+    """With much noise points are repeated; with `once`, only when no other is left."""
+    rng = np.random.default_rng(0)
+    asked = {}
+    for once in (False, True):
+        opt = Optimizer(
+            Space({"n": Int(1, 9)}), seed=0, noise=0.5, settings=Settings(**TINY, once=once)
+        )
+        for _ in range(10):
+            trial = opt.ask()
+            opt.tell(trial, trial.params["n"] + 0.5 * rng.standard_normal())
+        asked[once] = [trial.params["n"] for trial in opt.trials]
+    assert len(set(asked[False])) < 9
+    assert sorted(asked[True][:9]) == list(range(1, 10))
+    assert len(asked[True]) == 10
+
+
+def test_several_objectives_repeat_nothing() -> None:
+    opt = Optimizer(SPACE, seed=1, outcomes={"loss": "minimize", "cost": "minimize"})
+    for _ in range(8):
+        trial = opt.ask()
+        assert opt.info.kind != "confirm"
+        opt.tell(trial, {"loss": bowl(trial.params), "cost": trial.params["a"]})
 
 
 def test_a_repeat_of_ones_own_is_enough() -> None:

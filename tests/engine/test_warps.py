@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpair.engine.warps import LENGTHS, NOISES, around, evidence
+from optpair.engine.warps import LENGTHS, NOISES, around, evidence, of_looks
 from optpair.trials.data import Measured
 from optpair.trials.transform import Scaling
 
@@ -55,6 +55,17 @@ def test_smooth_values_stay_as_they_are() -> None:
     assert around(measured(WILD[:3]), (1.0, INF), COLUMNS).centre is None  # too few to say
 
 
+@pytest.mark.parametrize("huge", [1e300, -1e300, 1e30])
+def test_one_huge_value_leaves_the_others_apart(huge: float) -> None:
+    y = SMOOTH - 1
+    y[7] = huge
+    scaling = around(measured(y), (0.0, INF), COLUMNS)
+    z = scaling.standardise(np.delete(y, 7))
+    assert np.std(z) > 0.05
+    np.testing.assert_allclose(scaling.restore(z), np.delete(y, 7), rtol=1e-9, atol=1e-12)
+    assert np.sign(huge) * scaling.standardise(np.array(huge)) > np.max(np.abs(z))
+
+
 @pytest.mark.parametrize("limits", [(0.0, INF), (-INF, 0.0)])
 def test_wild_values_are_compressed_around_their_limit(limits: tuple[float, float]) -> None:
     scaling = around(measured(WILD), limits, COLUMNS)
@@ -89,3 +100,55 @@ def test_any_values_have_a_scaling(y: np.ndarray) -> None:
         assert np.all(np.isfinite(z))
         assert np.all(np.isfinite(scaling.restore(z)))
         assert np.all(np.diff(scaling.standardise(np.sort(y))) >= 0)
+
+
+# --- values at several fidelities ----------------------------------------------------------------
+
+TARGET = {1: 1.0}
+LEVELS = np.where(np.arange(24) % 3 == 2, 1.0, 0.0)
+LOOKS = np.column_stack([X[:, 0], LEVELS])
+
+
+def looks(y: np.ndarray) -> Measured:
+    return measured(y)._replace(X=LOOKS)
+
+
+def test_cheap_looks_that_are_far_below_are_no_cliff() -> None:
+    """What they say of the target would be lost if they were compressed."""
+    y = np.sin(3 * X[:, 0]) + 8 * LEVELS
+    assert of_looks(looks(y), COLUMNS, TARGET).knee is None
+    assert Scaling.of(y).knee is not None
+
+
+def test_cliffs_are_compressed_at_every_fidelity() -> None:
+    """Some runs diverge, whichever fidelity they have: elsewhere values differ by one."""
+    y = np.where(X[:, 0] > 0.8, -1e4 * X[:, 0], np.sin(3 * X[:, 0]) + LEVELS)
+    scaling = of_looks(looks(y), COLUMNS, TARGET)
+    assert scaling.knee is not None
+    z = scaling.standardise(y)
+    inside = X[:, 0] <= 0.8
+    assert np.ptp(z[inside]) > 0.2 * np.ptp(z)
+
+
+def test_what_is_bad_may_be_judged_at_the_target() -> None:
+    """Many cheap looks are alike: their spread says nothing of what is good at the target."""
+    near = np.where(X[:, 0] > 0.5, 0.9 + 0.02 * X[:, 0], -3 - 4 * X[:, 0])
+    y = np.where(LEVELS == 1, near, 0.01 * X[:, 1])
+    found = Scaling.of(y, usual=y[LEVELS == 1])
+    assert found.knee != Scaling.of(y).knee
+    assert found.lowest == y.min()
+    np.testing.assert_allclose(found.restore(found.standardise(y)), y, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_few_looks_are_scaled_plainly(count: int) -> None:
+    y = np.arange(count, dtype=float)
+    assert of_looks(measured(y)._replace(X=LOOKS[:count]), COLUMNS, TARGET).knee is None
+
+
+def test_doubted_looks_do_not_count() -> None:
+    y = np.sin(3 * X[:, 0]) + LEVELS
+    wrong = np.arange(24) == 3
+    plain = of_looks(looks(y)._replace(doubted=wrong), COLUMNS, TARGET)
+    spoilt = of_looks(looks(np.where(wrong, -1e9, y))._replace(doubted=wrong), COLUMNS, TARGET)
+    assert plain == spoilt

@@ -226,6 +226,7 @@ def test_a_search_finds_the_best_branch() -> None:
         return miss + (0.2 if p["kernel"] == "rbf" else 0.1 * abs(p["degree"] - 4))
 
     space = Space({name: TREE[name] for name in ("degree", "kernel", "gamma", "x")})
-    result = minimize(loss, space, evaluations=20, seed=0, progress=False)
-    assert result.x["kernel"] == "poly"
-    assert loss(result.x) < 0.15
+    found = [minimize(loss, space, evaluations=20, seed=s, progress=False).x for s in range(4)]
+    best = [point for point in found if point["kernel"] == "poly"]
+    assert len(best) >= 3  # 7 of 8 seeds do, where chance alone would have a third
+    assert all(loss(point) < 0.15 for point in best)

@@ -104,7 +104,11 @@ def test_limits_and_bounds_in_json_and_back(outcome: Outcome) -> None:
         ({"low": np.nan}, ValueError, "low must be a finite number, .* not nan"),
         ({"high": np.inf}, ValueError, "high must be a finite number, or None where there is none"),
         ({"high": 10**400}, ValueError, "high must be a finite number"),
-        ({"high": "20"}, TypeError, "high must be a finite number, or None, not '20'"),
+        (
+            {"high": "20"},
+            TypeError,
+            "high must be a finite number, or None where there is none, not '20'",
+        ),
         ({"low": True}, TypeError, "low must be a finite number"),
         ({"low": 1, "noise": -1}, ValueError, "noise must be None"),
     ],

@@ -1,6 +1,6 @@
-"""Answers: what people ask of a model that knows the data.
+"""Answers: the questions that people ask of a model conditioned on the data.
 
-Everything is to be maximised, on the cube, in raw units.
+Points are on the cube, and values are in raw units, to be maximised.
 """
 
 from __future__ import annotations
@@ -33,26 +33,27 @@ from optpair.threads import engine_work
 from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
-CAUTION = 0.5  # standard deviations by which a recommendation is discounted
-COMPARED = 256  # told points that a recommendation is chosen among, those of the best mean
+CAUTION = 0.5  # standard deviations subtracted from a mean before points are compared
+COUNTED = 8  # times as many samples as in an ask, by which rows of a table are told apart
+COMPARED = 256  # told points, those with the best means, considered for a recommendation
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class Answer(NamedTuple):
-    """A point, and what is believed of its noiseless value."""
+    """A point, and the belief about its noiseless value."""
 
     x: Float[np.ndarray, " D"]
     worth: Estimate
     observed: bool = False
-    """Whether it is the best observed point, whose value is exact."""
+    """Whether this is the best observed point and its value is exact."""
     outcomes: tuple[Estimate, ...] = ()
-    """What is believed of every outcome there."""
+    """The belief about every outcome there."""
     chance: float | None = None
-    """That all constraints are met; None without constraints."""
+    """The probability that all constraints are met; None without constraints."""
 
 
 class Doubt(NamedTuple):
-    """A doubted value of a told trial, and the value that the others predict there."""
+    """A doubted value of a told trial, and the value that the other trials predict there."""
 
     trial: int
     column: int
@@ -70,32 +71,32 @@ class Pairs(NamedTuple):
     gap_interval: tuple[float, float]
     gaps: Float[np.ndarray, " L"]
     agree: Mapping[str, float] = NOTHING
-    """Each guess in words, and the share of optima that agree by the data alone."""
+    """Each guess in words, and the share of optima that agree with it by the data alone."""
     possible: float | None = None
-    """The share of paths in which a point is feasible; None without constraints. Pairs are of
-    those alone."""
+    """The share of paths with a feasible point; None without constraints. Only these paths have
+    pairs."""
 
 
 class LeftOut(NamedTuple):
-    """Each measured value, and what the others predict of it, noise included."""
+    """Each measured value, and what the other values predict for it, noise included."""
 
     trial: Int[np.ndarray, " n"]
     y: Float[np.ndarray, " n"]
     predicted: Estimate
     explained: float
-    """The share of the variance of the values that is predicted, as the model sees them."""
+    """The share of the values' variance that is predicted, on the model's scale."""
 
 
 class Noise(NamedTuple):
     """The standard deviation of a value's noise, and its share of the variance of the values."""
 
     std: float
-    share: float | None  # None where all values are the same
+    share: float | None  # None if all values are the same
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A model that was conditioned once, and everything that can be asked of it."""
+    """A model conditioned on the data once, and everything that can be asked of it."""
 
     engine: Engine
     stream: Stream
@@ -108,10 +109,10 @@ class Answers:
 
     @cached_property
     def best_point(self) -> Float[np.ndarray, " D"]:
-        """The argmax of the averaged posterior mean, or a told point that is the safer bet.
+        """The argmax of the averaged posterior mean, or a told point if that is the safer bet.
 
-        The best of these few by m − `CAUTION`·√s, with the moments of all sets together: early on
-        a model is often wrong where nobody has looked, and later the two hardly differ.
+        Points are compared by m − `CAUTION`·√s, with the moments of all sets together. Early on,
+        a model is often wrong where nothing was tried; later the two choices hardly differ.
         """
         predicted = engine_work(optimum.predicted)
         x = predicted(self.engine, self.stream.child(SEARCH), self.model, self.data, wider=True)
@@ -129,19 +130,19 @@ class Answers:
 
     @engine_work
     def chance(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:
-        """The chance that points meet all constraints; None without constraints."""
+        """The probability that points meet all constraints; None without constraints."""
         if not self.model.wanted.constraints:
             return None
         return Feasibility.of(self.model, wider=True).chance(X)
 
     @property
     def column(self) -> int:
-        """That of the only objective."""
+        """The column of the only objective."""
         (only,) = self.model.wanted.objectives
         return only
 
     def _at(self, X: Float[np.ndarray, "q D"], row: int) -> Answer:
-        """What is believed of one of some points."""
+        """The belief about point `row` of some points."""
         outcomes = tuple(outcome.estimate(X).row(row) for outcome in self.model.outcomes)
         chance = self.chance(X)
         likely = None if chance is None else float(chance[row])
@@ -151,16 +152,17 @@ class Answers:
     def recommend(self) -> Answer:
         """The best predicted point.
 
-        Where values are exact, the best of them, unless the whole interval of the best predicted
-        point is above it.
+        If values are exact, it is the best of them, unless the whole interval of the best
+        predicted point lies above that value. Under constraints it is the best of them at any
+        rate: it is certain to meet them.
         """
-        predicted = self._at(self.best_point[None], 0)
         observed = self._best_observed
-        if observed is None:
+        if observed is not None and observed.chance is not None:
+            return observed
+        predicted = self._at(self.best_point[None], 0)
+        if observed is None or predicted.worth.low > observed.worth.mean:
             return predicted
-        sure = predicted.chance is None or predicted.chance >= SURE
-        better = sure and predicted.worth.low > observed.worth.mean
-        return predicted if better else observed
+        return observed
 
     @cached_property
     def _violations(self) -> Float[np.ndarray, " t"]:
@@ -172,21 +174,21 @@ class Answers:
 
     @property
     def _met(self) -> Bool[np.ndarray, " n"]:
-        """Which rows are of trials whose values are within all limits."""
-        return (self._violations == 0)[self.data.trial]
+        """Which rows, at the target fidelity, belong to trials with values within all limits."""
+        return (self._violations == 0)[self.data.trial] & self.engine.whole(self.data.X)
 
     @cached_property
     def legal(self) -> Bool[np.ndarray, " n"]:
-        """Which rows may be recommended, at the target fidelity: data may be anywhere."""
+        """Which rows may be recommended, at the target fidelity: told points may be illegal."""
         return self.engine.anywhere.legal(self.data.X)
 
     @property
     def best_trial(self) -> int:
-        """The told trial with the best value, perhaps the luckiest, that nobody doubts.
+        """The told trial with the best value, perhaps the luckiest; doubted values do not count.
 
-        Under constraints the best of those that meet them or, where none does, come closest. Where
-        a context is given, the best of those in it, if there are any; and of those that were looked
-        at with the target fidelity.
+        Under constraints, the best of the trials that meet them or, if none does, of those that
+        come closest. Trials in the given context come before others, if there are any, and so do
+        trials at the target fidelity.
         """
         there = self.engine.sought.matches(self.data.points)
         best = self._best_of(there if there.any() else ~there)
@@ -194,14 +196,14 @@ class Answers:
         return best
 
     def _best_of(self, counts: Bool[np.ndarray, " t"]) -> int | None:
-        """The best of some of the told trials; None where there are none."""
+        """The best of some of the told trials; None if there are none."""
         worth = self.data.means(self.column)
         worth = np.where(np.isnan(worth), -np.inf, worth)
         return next((int(t) for t in np.lexsort((-worth, self._violations)) if counts[t]), None)
 
     @property
     def best_legal_trial(self) -> int | None:
-        """The best of the told trials at points that may be recommended."""
+        """The best told trial at a point that may be recommended."""
         return self._best_of(self.engine.sought.legal(self.data.points))
 
     @engine_work
@@ -219,7 +221,7 @@ class Answers:
 
     @property
     def _best_observed(self) -> Answer | None:
-        """The point of the best of exact values, where there is one that meets all constraints."""
+        """The point of the best exact value that meets all constraints, if there is one."""
         trial = self.best_legal_trial
         if trial is None:
             return None
@@ -233,9 +235,9 @@ class Answers:
 
     @engine_work
     def tried(self) -> tuple[int, Answer]:
-        """The told trial with the best predicted value, and what is believed there.
+        """The told trial with the best predicted value, and the belief about it.
 
-        Only those that were seen at the target fidelity count, where there are some.
+        Only trials at the target fidelity count, if there are any.
         """
         if not self.legal.any():
             raise ValueError(
@@ -279,6 +281,8 @@ class Answers:
         engine, model, entry = self.engine, self.model, REGISTRY[ACQUISITION]
         sampled = self._sampled()
         gain = query.next_gain(engine, self.stream.child(SEARCH), sampled, model, self.data, entry)
+        if engine.sought.table is not None:
+            sampled = self._sampled(COUNTED)
         assert sampled.optima is not None
         alike = sampled.optima.evenly()
         x = sampled.optima.star.reshape(-1, engine.cube.dimensions)[alike]
@@ -289,7 +293,7 @@ class Answers:
         return Pairs(self.recommend(), x[there], f, gain, *left, gaps, agree, possible)
 
     def _agree(self, optima: Optima) -> Mapping[str, float]:
-        """What the data alone say of each guess: all optima alike."""
+        """What the data alone say about each guess: optima are not weighted by it."""
         there = optima.mask[:, :, 0].reshape(-1)
         if self.engine.beliefs is None or not there.any():
             return NOTHING
@@ -297,12 +301,18 @@ class Answers:
         f = self.model.objective.restore(optima.f[:, :, 0, self.column].reshape(-1))
         return self.engine.beliefs.agreeing(x[there], f[there])
 
-    def _sampled(self) -> Sampled:
-        entry, stream = REGISTRY[ACQUISITION], self.stream.child(PATHS)
-        return sampling.sample(self.engine, stream, self.model, self.data, Info(), entry)
+    def _sampled(self, times: int = 1) -> Sampled:
+        """Paths and their optima: as many as for an ask, or several times that."""
+        entry, stream, settings = (
+            REGISTRY[ACQUISITION],
+            self.stream.child(PATHS),
+            self.engine.settings,
+        )
+        engine = replace(self.engine, settings=replace(settings, pairs=times * settings.pairs))
+        return sampling.sample(engine, stream, self.model, self.data, Info(), entry)
 
     def _ends(self, sampled: Sampled) -> tuple[Float[np.ndarray, " L"], Float[np.ndarray, " L"]]:
-        """Each path's f*, and its value at the recommendation, where a point is feasible."""
+        """Each path's f* and its value at the recommendation, for paths with a feasible point."""
         assert sampled.optima is not None
         assert sampled.paths is not None
         objective, best, column = self.model.objective, self.recommend(), self.column
@@ -315,10 +325,10 @@ class Answers:
 
     @engine_work
     def over(self, stop: Stop) -> bool:
-        """Whether hardly anything is left to be won; never while the design or a doubt is left.
+        """Whether hardly anything is left to win; never during the design or a doubt.
 
-        Under constraints nothing is won before the recommendation is likely to meet them. It costs
-        less than a belief, whose paths it looks at.
+        Under constraints, a search is not over before the recommendation is likely to meet them.
+        This costs less than a belief, though it looks at the same paths.
         """
         if self.data.told <= self.engine.initial or self.data.doubted.any():
             return False
@@ -332,9 +342,9 @@ class Answers:
     def forecast(self) -> Forecast | None:
         """What will be left to win after more trials.
 
-        None where nobody can say: before the design is over, while a value is in doubt, under
-        constraints, with several fidelities, and where points are not chosen by a model or none is
-        left.
+        None if there is no telling: before the design is over, while a value is in doubt, under
+        constraints, with several fidelities, if points are not chosen by a model, and if no point
+        is left.
         """
         engine, data, wanted = self.engine, self.data, self.model.wanted
         early = data.told <= engine.initial or data.doubted.any()
@@ -345,7 +355,7 @@ class Answers:
         return forecast(engine, stream, self.model, self._sampled(), data, x)
 
     def until(self, stop: Stop) -> int | None:
-        """About how many more trials it takes until a search is over; None if nobody can say."""
+        """About how many more trials a search takes until it is over; None if unknown."""
         if self.over(stop):
             return 0
         ahead = self.forecast()
@@ -353,23 +363,23 @@ class Answers:
         return None if found is None else max(found, 1)
 
     def halved(self) -> int | None:
-        """About how many more trials it takes until half of the gap is left; None as of `until`."""
+        """About how many more trials it takes to halve the gap; None if unknown."""
         ahead = self.forecast()
         return None if ahead is None else ahead.halved()
 
     @engine_work
     def predict(self, X: Float[np.ndarray, "q D"]) -> Estimate:
-        """The values of the only objective at some points."""
+        """Predictions of the only objective at some points."""
         return self.model.objective.estimate(X)
 
     @engine_work
     def predict_all(self, X: Float[np.ndarray, "q D"]) -> tuple[Estimate, ...]:
-        """The values of every outcome at some points."""
+        """Predictions of every outcome at some points."""
         return tuple(outcome.estimate(X) for outcome in self.model.outcomes)
 
     @engine_work
     def noise(self) -> Noise:
-        """The noise of a value near the optimum, where the scaling compresses nothing."""
+        """The noise of values near the optimum, where the scaling does not compress them."""
         if self.data.exact:
             return Noise(0.0, 0.0)
         objective = self.model.objective
@@ -381,9 +391,9 @@ class Answers:
 
     @engine_work
     def left_out(self, column: int | None = None) -> LeftOut:
-        """What the model predicts of each value from the others, by today's hyperparameters.
+        """What the model predicts for each value from the others, by today's hyperparameters.
 
-        Of the only objective, unless another outcome's column is given.
+        Values are those of the only objective, unless another outcome's column is given.
         """
         column = self.column if column is None else column
         objective = self.model.outcomes[column]
@@ -398,7 +408,7 @@ class Answers:
         return LeftOut(rows, measured.y, restored(means, variance, objective), explained)
 
     def borrowed(self) -> dict[str, dict[str, Lending]]:
-        """What each earlier study lends to the model of an outcome, by their names."""
+        """What each earlier study contributes to the model of an outcome, by its name."""
         found: dict[str, dict[str, Lending]] = {}
         for outcome, (name, lent) in zip(self.model.outcomes, self._lent(), strict=True):
             if lent is not None:
@@ -411,12 +421,12 @@ class Answers:
 
     @engine_work
     def success(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:
-        """The chance that trials succeed at some points; None where none has failed."""
+        """The probability that trials succeed at some points; None if none has failed."""
         return None if self.model.success is None else self.model.success.chance(X)
 
     @property
     def distinct_sets(self) -> tuple[int, int]:
-        """How many hyperparameter sets differ, and how many there are: of the worst outcome."""
+        """How many different hyperparameter sets there are, of how many: for the worst outcome."""
         found = []
         for posterior in (outcome.posterior for outcome in self.model.outcomes):
             scales = np.column_stack([posterior.outputscale, posterior.noise, posterior.mean])
@@ -425,10 +435,10 @@ class Answers:
 
     @engine_work
     def effects(self, column: int | None = None) -> Effects | None:
-        """Which parameters matter to the predicted value, as the model sees values (scaled).
+        """Which parameters matter to the predicted value, on the model's scale.
 
-        Of the only objective, unless another outcome's column is given. Values are at the target
-        fidelity, as in every answer.
+        Values are those of the only objective, unless another outcome's column is given, at the
+        target fidelity, as in every answer.
         """
         own = self.column if column is None else column
         engine, posterior = self.engine, self.model.outcomes[own].posterior
@@ -444,8 +454,8 @@ class Answers:
     ) -> Float[np.ndarray, "n d"]:
         """How close each point is to the slice through x along each parameter, from 0 to 1.
 
-        That is the prior correlation of the value there with the value at the slice's point that
-        has the same value of the parameter, averaged over the sets. Values are of the only
+        It is the prior correlation of the value there with the value at the slice's point with
+        the same value of the parameter, averaged over the sets. Values are those of the only
         objective, unless another outcome's column is given.
         """
         own = self.column if column is None else column
@@ -453,13 +463,13 @@ class Answers:
         owner = np.asarray(layout.owner)
         found = np.empty((len(X), layout.parameters))
         for k in range(layout.parameters):
-            moved = np.where(owner == k, x, X)  # as if the parameter were the slice's
+            moved = np.where(owner == k, x, X)  # as if the parameter had the slice's value
             K = covariance.between(moved, x[None]).K[..., 0]
             found[:, k] = (K / covariance.diagonal(x[None])).mean(0)
         return found
 
     def past(self, counts: Sequence[int]) -> list[Pairs]:
-        """The belief after each of some numbers of told trials, by today's hyperparameters."""
+        """The beliefs after given numbers of told trials, by today's hyperparameters."""
         return [self._then(count).belief() for count in counts]
 
     def _then(self, count: int) -> Answers:
@@ -474,5 +484,5 @@ class Answers:
 
 
 def _feasible(optima: Optima) -> Bool[np.ndarray, " L"]:
-    """Which paths have a feasible point, where all count alike."""
+    """Which paths have a feasible point, if all paths count alike."""
     return optima.mask[:, :, 0].reshape(-1)[optima.evenly()]

@@ -1,6 +1,6 @@
-"""What is believed beforehand, in an ask: weights of optima, of queries, and points to look at.
+"""Prior beliefs in an ask: weights of optima and of queries, and points to consider.
 
-Optima carry weights (B2). An acquisition function that looks at no optima is multiplied by the
+Optima carry weights (B2). An acquisition function that uses no optima is multiplied by the
 density itself, to a power that falls with the number n of told trials:
 
     (B3)  w(x) = π(x)^(10/n), or π(x) up to n = 10
@@ -21,13 +21,13 @@ from optpair.problem.beliefs import Beliefs
 from optpair.shapes import Float
 from optpair.streams import Stream
 
-BELIEVED = 32  # points that are believed in and looked at in every ask
-WHOLE = 10  # told trials up to which a belief counts whole
+BELIEVED = 32  # points drawn from the belief and considered in every ask
+WHOLE = 10  # told trials up to which a belief counts in full
 STEP = 1e-5  # of the cube, for slopes
 
 
 def believed(optima: Optima, beliefs: Beliefs, model: Model) -> Optima:
-    """The optima with weights by what is believed of their places and values."""
+    """The optima, weighted by the beliefs about their places and values."""
     M, P, R, D = optima.x.shape
     prior = beliefs.log_density(optima.x.reshape(-1, D)).reshape(M, P, R)
     there = np.maximum(optima.mask.sum(-1), 1)
@@ -40,7 +40,7 @@ def believed(optima: Optima, beliefs: Beliefs, model: Model) -> Optima:
 
 
 def drawn(stream: Stream, beliefs: Beliefs, region: Region, count: int) -> Float[np.ndarray, "n D"]:
-    """Legal points that are believed in."""
+    """Legal points drawn from the belief."""
     filling = region.fill(halton(stream.child(0), region.cube.parameters, count))
     return region.made_legal(beliefs.drawn(stream.child(1).draw(), filling))
 
@@ -48,7 +48,7 @@ def drawn(stream: Stream, beliefs: Beliefs, region: Region, count: int) -> Float
 def first_believed(
     stream: Stream, beliefs: Beliefs, region: Region, asked: int
 ) -> Float[np.ndarray, " D"]:
-    """A point of the design that is believed in: the very guess comes first."""
+    """A point of the design from the belief: the guess itself comes first."""
     points = drawn(stream, beliefs, region, BELIEVED)
     if asked == 0:
         best = points[np.argmax(beliefs.log_density(points))]
@@ -58,7 +58,7 @@ def first_believed(
 
 @dataclass(frozen=True)
 class Placed:
-    """The weight of a query by what is believed of the optimum's place."""
+    """The weight of a query by the belief about the optimum's place."""
 
     beliefs: Beliefs
     told: int

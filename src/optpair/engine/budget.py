@@ -1,29 +1,32 @@
-"""Budgets: how much work a step gets, by how much there is to learn from it."""
+"""Budgets: how much work each part of a step gets."""
 
 from __future__ import annotations
+
+import math
 
 from optpair.engine.settings import Settings
 
 CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
-STARS = 128  # points of sampled optima that are screened, or one of each optimum
-LISTED = 10_000  # rows of a table that are all screened beside sampled optima; of more, some are
+STARS = 128  # sampled optima that are screened, at least one for each optimum
+LISTED = 10_000  # rows of a table up to which all are screened beside sampled optima
 MANY, FEW = 8, 5  # parameters, and trials for each of them
+GROWN = 1.5  # times as many looks, after which chains start anew
 PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 
 
 def screened(settings: Settings, *, optima: bool) -> int:
-    """Space-filling points at which a function is screened, beside sampled optima or without."""
+    """Space-filling points at which a function is screened, with or without sampled optima."""
     return settings.candidates or (CANDIDATES_BESIDE_OPTIMA if optima else CANDIDATES)
 
 
 def paths_screened(settings: Settings, dimensions: int) -> int:
-    """Space-filling points at which sample paths are screened: a plane is soon filled."""
+    """Space-filling points at which sample paths are screened: few fill one or two dimensions."""
     fewer = 3 if dimensions <= 2 else 1
     return settings.path_candidates or PATH_CANDIDATES // fewer
 
 
 def boxed(parameters: int, told: int) -> bool:
-    """Whether points are screened around the best data only: few trials of many parameters.
+    """Whether points are screened only around the best data: for few trials, many parameters.
 
     >>> [boxed(7, 10), boxed(8, 39), boxed(8, 40)]
     [False, True, False]
@@ -31,26 +34,38 @@ def boxed(parameters: int, told: int) -> bool:
     return parameters >= MANY and told < FEW * parameters
 
 
+def anew(before: int, now: int) -> bool:
+    """Whether chains start anew, as the number of looks has grown by about a half.
+
+    Where trials have several looks, what those of one trial share may be taken for its luck or for
+    the point that it was at. Chains that have settled on one of the two seldom find the other.
+
+    >>> [anew(4, 5), anew(5, 6), anew(6, 7), anew(7, 20)]
+    [False, True, False, True]
+    """
+    return math.floor(math.log(now, GROWN)) > math.floor(math.log(max(before, 1), GROWN))
+
+
 def climb_steps(settings: Settings, dimensions: int) -> int:
-    """Steps of a climb: nearly all have arrived after these."""
+    """Steps of a climb: nearly all climbs have converged by then."""
     return settings.steps or min(6 + 4 * dimensions, 24)
 
 
 def starts(settings: Settings, fidelities: int) -> int:
-    """Points from which the maximiser climbs: half as many where a look costs twice the time."""
+    """Points from which the maximiser climbs: half as many if an evaluation costs twice as much."""
     return max(settings.starts // 2, 1) if fidelities else settings.starts
 
 
 def set_stride(rows: int, sets: int, most: int) -> int:
-    """Every how many-th set is used: many data leave little doubt, and each set costs n³.
+    """The stride between the sets in use: many data leave little doubt, and a set costs n³.
 
-    At least three of them stay, or all.
+    At least three sets stay, or all if there are fewer.
     """
     return max(1, min(-(-rows // most), sets // 3))
 
 
 def scarce(rows: int, sets: int, most: int) -> bool:
-    """Whether there are so many data that as few sets are used as can be.
+    """Whether there are so many data that the smallest number of sets is used.
 
     >>> [scarce(rows, 12, 256) for rows in (256, 768, 769)]
     [False, False, True]

@@ -1,4 +1,4 @@
-"""Candidates: points that fill a region, and those at which a function is screened."""
+"""Candidates: points that fill a region, and points at which a function is screened."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def screened(
 def filling(
     engine: Engine, region: Region, stream: Stream, count: int = FILLING
 ) -> Float[np.ndarray, "N D"]:
-    """Points that are spread evenly over a region."""
+    """Points spread evenly over a region."""
     return region.fill(halton(stream, engine.cube.parameters, count))

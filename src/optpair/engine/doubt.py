@@ -1,15 +1,16 @@
-"""Doubt: values that are more likely slips than what the other trials predict there.
+"""Doubt: values that are more likely mistakes than results, judged by the other trials.
 
-Somebody types 494 for 49, a sensor hangs, two rows are swapped. Let a value be a slip with a chance
-ε, and then be spread by `SLIP` standard deviations of all values more than the model says. Given
-the others, with m and s the mean and variance of its own value there, noise included,
+Somebody types 494 for 49, a sensor hangs, two rows are swapped. Suppose that a value is a slip with
+probability ε, and that slips are spread more widely than the model says, by `SLIP` standard
+deviations of all values. With m and s the mean and variance that the other values predict for it,
+noise included,
 
     (V1)  odds of a slip = ε/(1 − ε) · N(y; m, s + SLIP²) / N(y; m, s)
 
-Hyperparameters are the most likely ones without the value: it has no say in what is usual. A value
-whose odds are above 1 is doubted: it says nothing until another trial there agrees. Values that
-were compressed (far on the bad side) are never far away, and need no doubt; values that are said
-to be exact get none.
+Hyperparameters are the most likely ones without the value, so that it cannot make itself look
+usual. A value with odds above 1 is doubted: it does not count until another trial at the same
+point agrees. Values on the bad side are compressed, so they are never far away and need no doubt;
+values known to be exact are never doubted.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from optpair.trials.transform import Scaling
 
 CHANCE = 0.002  # ε
 SLIP = 10.0  # standard deviations of the other values
-FAR = 8.0  # robust spreads above the median: only values so far up are looked at,
-LOOKS = 2  # and of them the farthest
+FAR = 8.0  # robust spreads above the median: only values at least so high are examined,
+LOOKS = 2  # and of these only the farthest
 ABSURD = 1e100  # standard deviations: the squares of larger distances overflow
-SAME = 1e-6  # of the cube: two trials so close are one point
-FEWEST = 6  # values, below which nothing is usual
+SAME = 1e-6  # of the cube: two trials this close count as one point
+FEWEST = 6  # values: with fewer, there is no telling what is usual
 
 
 def doubted(measured: Measured, process: Process, warp: bool, most: int) -> Bool[np.ndarray, " n"]:
-    """Which values are more likely slips; of more than `most` others, `most` say what is usual."""
+    """Which values are more likely slips, judged by at most `most` of the other values."""
     n = len(measured.y)
     found = np.zeros(n, dtype=bool)
     for _ in range(n // FEWEST):  # one doubt at a time: the next is judged without it
@@ -52,7 +53,7 @@ def doubted(measured: Measured, process: Process, warp: bool, most: int) -> Bool
 
 
 def _far(y: Float[np.ndarray, " n"], found: Bool[np.ndarray, " n"]) -> list[int]:
-    """The rows of values far above the others, the farthest first."""
+    """The rows whose values are far above the others, the farthest first."""
     left = y[~found]
     if len(left) < FEWEST:
         return []
@@ -66,7 +67,7 @@ def _far(y: Float[np.ndarray, " n"], found: Bool[np.ndarray, " n"]) -> list[int]
 
 
 def _agreed(measured: Measured, row: int) -> bool:
-    """Whether another look at the same point found a value closer to this one than to most."""
+    """Whether a repeat at the same point gave a value closer to this one than to the others."""
     same = np.all(np.abs(measured.X - measured.X[row]) < SAME, axis=1)
     same[row] = False
     middle = np.median(measured.y)
@@ -82,7 +83,7 @@ def _log_odds(
     warp: bool,
     most: int,
 ) -> float:
-    """log of (V1); −∞ where the value's own noise is known to be as large."""
+    """log of (V1); −∞ if the value's own noise is known to be that large."""
     X, y, noise_var, *_ = (part[others] for part in measured)
     scaling = Scaling.of(y, warp)
     sample = Sample(X, scaling.standardise(y), scaling.variance(noise_var, y))

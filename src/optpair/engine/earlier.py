@@ -1,17 +1,17 @@
 """Earlier studies, each fitted by itself, on the scale of the present values.
 
-The most likely hyperparameters of a study's own give the noise of its values, length scales that
-the present ones may be like, and predictions. These say in which units the study is: its values
-become α + β y, such that what it predicts at the points of the present trials has the mean and the
-spread of the values there. Two studies of one function are then alike, whatever their units, and
-values of both pass through the same transform.
+Each study has its own most likely hyperparameters. They give the noise of its values, length scales
+that the present ones may resemble, and predictions. The predictions show in which units the study
+is: its values become α + β y, with α and β such that the predictions at the points of the present
+trials have the mean and the spread of the values there. Two studies of one function then look
+alike, whatever their units, and the values of both pass through the same transform.
 
-Of many rows those are kept that say most: one by one the row for which
+If there are many rows, the most informative are kept: one by one, the row with the largest
 
     log √v + z
 
-is largest, with v the variance that the rows before it leave at its point, and z its own value,
-both in units of the study: far from the others, and good.
+where v is the variance left at its point by the rows kept so far, and z is its own value, both in
+units of the study. Such a row is far from the others, and good.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from optpair.trials.data import Measured, thinned
 from optpair.trials.earlier import Lent
 from optpair.trials.transform import Scaling
 
-ROWS = 96  # of all studies together, that are kept
+ROWS = 96  # rows kept of all studies together
 LEAST = 6  # rows of a study, at least
-STUDIES = ROWS // LEAST  # at most; of more, those with most rows
-FEWEST = 3  # values, below which a study says nothing
-FITTED = 128  # rows from which a study's own hyperparameters are found
-CHOSEN_FROM = 2048  # rows of a study that are looked at
-CLOSE = 0.5  # the standard deviation of log ℓ around that of a study with many rows
+STUDIES = ROWS // LEAST  # studies at most: those with most rows
+FEWEST = 3  # values: a study with fewer is ignored
+FITTED = 128  # rows used to find a study's own hyperparameters
+CHOSEN_FROM = 2048  # rows of a study that are considered
+CLOSE = 0.5  # the standard deviation of log ℓ around the log ℓ of a study with many rows
 FEW = 8.0  # and how it grows with parameters per row
-RELATED = 0.9  # r of every study, before anything is known of it
-SMALLEST = 0.02  # of a study's own scale: it may predict the same value wherever trials were
-ABSURD = 19.0  # units below the knee: values there say nothing of what units are
+RELATED = 0.9  # r of every study, before anything is known about it
+SMALLEST = 0.02  # of a study's own scale: its predictions may be the same at all trials
+ABSURD = 19.0  # units below the knee: values there say nothing about the units
 
 
 Match = tuple[float, float]
@@ -54,11 +54,11 @@ Match = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One earlier study of one outcome, to be maximised: rows that are kept, and its own model."""
+    """One earlier study of one outcome, to be maximised: the rows kept, and its own model."""
 
     name: str
     count: int
-    """How many rows have a value; fewer may be kept."""
+    """How many rows have a value; not all may be kept."""
     X: Float[np.ndarray, "k D"]
     y: Float[np.ndarray, " k"]
     noise: Float[np.ndarray, " k"]
@@ -70,7 +70,7 @@ class Source:
     unsure: Float[np.ndarray, " d"]
 
     def matched(self, measured: Measured, scaling: Scaling) -> Match:
-        """The units in which its predictions are like the present values."""
+        """The units in which its predictions resemble the present values."""
         counted = ~measured.doubted
         usual = counted & (scaling.depth(measured.y) <= ABSURD)
         some = usual if np.sum(usual) >= FEWEST else counted
@@ -93,11 +93,11 @@ class Borrowed:
     sources: tuple[Source, ...]
 
     def matches(self, measured: Measured, scaling: Scaling) -> tuple[Match, ...]:
-        """The units of each study, beside the present values."""
+        """The units of each study that match the present values."""
         return tuple(source.matched(measured, scaling) for source in self.sources)
 
     def given(self, scaling: Scaling, matches: Sequence[Match]) -> Given:
-        """The rows of all studies, in the units and on the scale of the present values."""
+        """The rows of all studies, in the units and on the scale of the present study."""
         pairs = list(zip(self.sources, matches, strict=True))
         with np.errstate(over="ignore"):
             y = [np.clip(m[0] + m[1] * source.y, -LARGEST, LARGEST) for source, m in pairs]
@@ -123,15 +123,15 @@ class Lending(NamedTuple):
     """What an earlier study lends to a model."""
 
     explains: float
-    """The share of the variance of the present function, at the points of the trials, that the
-    study's rows explain alone, averaged over the hyperparameters: what is borrowed."""
+    """How much is borrowed: the share of the present function's variance, at the points of the
+    trials, that the study's rows alone explain, averaged over the hyperparameters."""
     alike: float
-    """The share of the variance of its function that is the present one's, r², averaged over the
-    hyperparameters."""
+    """r², the share of its function's variance that it has in common with the present function,
+    averaged over the hyperparameters."""
     used: int
-    """Rows that the model knows,"""
+    """Rows that the model uses,"""
     rows: int
-    """of so many that have a value."""
+    """of this many that have a value."""
 
 
 def lending(lent: Borrowed, posterior: Posterior) -> dict[str, Lending]:
@@ -156,7 +156,7 @@ def lending(lent: Borrowed, posterior: Posterior) -> dict[str, Lending]:
 
 
 def borrowed(lent: Sequence[Lent], column: int, process: Process, *, warp: bool) -> Borrowed | None:
-    """What earlier studies have of an outcome; None where that is too little."""
+    """What earlier studies say about an outcome; None if that is too little."""
     measured = [_measured(own, column) for own in lent]
     order = sorted(range(len(lent)), key=lambda t: (-len(measured[t].y), t))
     chosen = sorted(t for t in order[:STUDIES] if len(measured[t].y) >= FEWEST)
@@ -201,14 +201,14 @@ def _source(name: str, every: Measured, process: Process, most: int, warp: bool)
 
 
 def _standardised(measured: Measured, scaling: Scaling, process: Process) -> Sample:
-    """Standardised values; none is known better than the model can tell."""
+    """Standardised values, none with less noise than the model can resolve."""
     noise_var = scaling.variance(measured.noise_var, measured.y)
     known = np.maximum(noise_var, process.prior.noise_floor)
     return Sample(measured.X, scaling.standardise(measured.y), known)
 
 
 def _unsure(X: Float[np.ndarray, "n D"], process: Process) -> Float[np.ndarray, " d"]:
-    """Less sure where rows are few; as unsure as the prior where a parameter never varied."""
+    """Standard deviations of log ℓ: large with few rows, the prior's if a parameter is constant."""
     owner, varied = np.asarray(process.columns), np.ptp(X, axis=0) > 0
     seen = np.array([varied[owner == k].any() for k in range(process.d)])
     prior = process.prior.lengthscale
@@ -220,7 +220,7 @@ Correlation = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _telling(sample: Sample, correlation: Correlation, most: int) -> Int[np.ndarray, " k"]:
-    """The rows that say most, in their order, by a pivoted factorisation."""
+    """The most informative rows, in their order, by a pivoted factorisation."""
     n = len(sample.y)
     if n <= most:
         return np.arange(n)
@@ -238,7 +238,7 @@ def _telling(sample: Sample, correlation: Correlation, most: int) -> Int[np.ndar
 
 
 def beforehand(process: Process) -> Posterior:
-    """What earlier studies alone say, if all of them are related: before the first trial."""
+    """What earlier studies alone say before the first trial, if all of them are related."""
     given, blocks = process.kernel.given, process.table.blocks
     values = {block.name: block.transform.value(np.zeros(1)) for block in blocks}
     values |= {name: np.full(1, RELATED) for name in given.names}
@@ -249,7 +249,7 @@ def beforehand(process: Process) -> Posterior:
 
 
 def check_matches(given: object, count: int) -> tuple[Match, ...]:
-    """The units of so many studies, as they were saved; ValueError where they are none."""
+    """The units of so many studies, as they were saved; ValueError if they are not units."""
     found = np.asarray(given, dtype=np.float64).reshape(-1, 2)
     if len(found) != count or not np.all(np.isfinite(found)):
         raise ValueError(f"matches must be two numbers for each of {count} studies, not {given!r}")

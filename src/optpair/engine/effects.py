@@ -11,16 +11,17 @@ import numpy as np
 from optpair.cube.lattice import lattice
 from optpair.shapes import Float
 
-MOST_POINTS = 2**14  # at which a function is evaluated, for each kind of index
-INTERACTING = 5  # parameters, of which every pair is looked at
-SEEN = 0.01  # share of the variance that a pair explains, at least
+MOST_POINTS = 2**14  # points at which a function is evaluated, for each kind of index
+INTERACTING = 5  # parameters of which every pair is examined
+SEEN = 0.01  # the smallest share of the variance that counts for a pair
 
 
 class Effects(NamedTuple):
     """Shares of the variance of a function over the whole space.
 
-    first: what each parameter explains on its own. total: together with all its interactions.
-    pairs: what two explain together and neither alone, of those that interact most.
+    first: what each parameter explains on its own. total: the same with all its interactions.
+    pairs: what two parameters explain together beyond what each explains alone, for those that
+    interact most.
     """
 
     first: Float[np.ndarray, " d"]
@@ -31,7 +32,7 @@ class Effects(NamedTuple):
 def variance_shares(
     function: Callable[[np.ndarray], np.ndarray], parameters: int
 ) -> Effects | None:
-    """Sobol indices of a function of [0, 1]^d; None where it is constant.
+    """Sobol indices of a function of [0, 1]^d; None if it is constant.
 
     With A and B two designs, AB_j the first with column j of the second, and AB_jk with two,
 
@@ -54,7 +55,7 @@ def _pairs(
     first: Float[np.ndarray, " d"],
     total: Float[np.ndarray, " d"],
 ) -> Mapping[tuple[int, int], float]:
-    """What two parameters explain together and neither alone, the most first."""
+    """What pairs of parameters explain together and neither alone, the largest first."""
     rest = total - first
     most = sorted(np.argsort(-rest, kind="stable")[:INTERACTING].tolist())
     most = [j for j in most if rest[j] >= SEEN]
@@ -77,7 +78,7 @@ def _pairs(
 def _at_designs(
     function: Callable[[np.ndarray], np.ndarray], parameters: int, taken: Sequence[tuple[int, ...]]
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, "t n"]]:
-    """The function at two designs, and at the first with some columns of the second, each time."""
+    """The function at two designs, and at the first with given columns of the second."""
     points = 1 << int(np.log2(MOST_POINTS / (len(taken) + 2)))
     both = (lattice(2 * parameters, points) + 0.5 / points) % 1.0
     A, B = both[:, :parameters], both[:, parameters:]

@@ -1,6 +1,6 @@
-"""Engines: what is fixed for one problem before the first trial.
+"""Engines: everything about one problem that is fixed before the first trial.
 
-The steps of the method are functions of an engine, in the modules to the right of this one.
+The steps of the method are functions of an engine, in the other modules of this package.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from optpair.gp.process import Process
 from optpair.problem.beliefs import Beliefs
 from optpair.problem.outcomes import Outcome
 from optpair.problem.parameters import Price
-from optpair.shapes import Float
+from optpair.shapes import Bool, Float
 from optpair.trials.data import Data
 
-AFTER_OTHERS = 3  # trials of a design after earlier studies
-EXPLOIT, UNMET = 0.1, 0.5  # γ, once a trial has met all constraints and before
+AFTER_OTHERS = 3  # trials of the design if there are earlier studies
+EXPLOIT, UNMET = 0.1, 0.5  # γ after the first trial that met all constraints, and before
 COIN, HYPER, PATHS, SEARCH, WIDER, AHEAD = range(6)  # one stream of randomness for each purpose
 
 
 @dataclass(frozen=True)
 class Engine:
-    """The whole method for one problem: what is fixed before the first trial."""
+    """The method for one problem: everything that is fixed before the first trial."""
 
     cube: Cube
     outcomes: Mapping[str, Outcome]
@@ -44,18 +44,18 @@ class Engine:
     legal: Region | None = None
     """Where queries may be; the whole cube by default."""
     targets: Mapping[int, float] = field(default_factory=dict)
-    """The columns of fidelities, and what they hold where optima are sought."""
+    """The columns of fidelities, and their values where optima are sought."""
     prices: tuple[Price, ...] = ()
-    """What looks are taken to cost where nobody has told."""
+    """What trials are assumed to cost if no costs were told."""
     beliefs: Beliefs | None = None
-    """What the user believes of the optimum."""
+    """The user's belief about the optimum."""
     earlier: Mapping[str, Borrowed] = field(default_factory=dict)
-    """What earlier studies lend to the models of some outcomes."""
+    """What earlier studies contribute to the models of some outcomes."""
 
     def process_of(self, name: str, known: OutcomeMemory | None = None) -> Process:
-        """What the model of an outcome is before data, with rows of earlier studies.
+        """The model of an outcome before data, with the rows of earlier studies.
 
-        On the scale of the present values, where they are `known`.
+        The rows are on the scale of the present values, if those are `known`.
         """
         process, lent = self.process, self.earlier.get(name)
         if lent is None:
@@ -65,7 +65,7 @@ class Engine:
 
     @cached_property
     def process(self) -> Process:
-        """What the model of an outcome is before data."""
+        """The model of an outcome before data."""
         kernel = self.settings.kernel
         assert not isinstance(kernel, str)
         if self.targets and isinstance(kernel, Radial):
@@ -97,22 +97,22 @@ class Engine:
 
     @cached_property
     def anywhere(self) -> Region:
-        """Where data may have been asked for: at every fidelity."""
+        """Where data may have been asked for: at any fidelity."""
         return Region.whole(self.cube) if self.legal is None else self.legal
 
     @cached_property
     def sought(self) -> Region:
-        """Where optima may be, and answers are: at the target fidelities."""
+        """Where optima and answers may be: at the target fidelities."""
         return self.anywhere.fixed(self.targets) if self.targets else self.anywhere
 
     @property
     def compresses(self) -> bool:
-        """Whether bad values are compressed: not where many are only of low fidelity."""
+        """Whether bad values are always compressed: with fidelities the data decide."""
         return self.settings.warp and not self.targets
 
     @property
     def initial(self) -> int:
-        """Told trials before the model is used."""
+        """How many trials must be told before the model is used."""
         chosen, cheap = self.settings.initial, len(self.targets)
         tuned = self.cube.parameters - cheap
         usual = (2 * tuned if cheap else tuned) + 1 + (cheap > 0)
@@ -131,21 +131,25 @@ class Engine:
         return budget.climb_steps(self.settings, self.free)
 
     def exploit(self, data: Data) -> float:
-        """γ: by default 0.1, or 0 where the hyperparameters are known.
+        """γ: by default 0.1, or 0 if the hyperparameters are known.
 
-        Under constraints that no trial has met yet it is ½: then the best predicted point is the
-        one most likely to meet them, and until one does there is no answer.
+        While no trial has met all constraints it is ½. The best predicted point is then the one
+        most likely to meet them, and there is no answer until a trial does.
         """
         if self.settings.exploit is not None:
             return self.settings.exploit
         if not self.inference.standardises:
             return 0.0
-        unmet = self.limited and not goals.met(self.outcomes.values(), data).any()
-        return UNMET if unmet else EXPLOIT
+        met = goals.met(self.outcomes.values(), data) & self.whole(data.points)
+        return UNMET if self.limited and not met.any() else EXPLOIT
 
     def at_target(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
         """The same points at the target fidelities."""
         return self._looked_at(X, np.array(list(self.targets.values())))
+
+    def whole(self, X: Float[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
+        """Which points are at the target fidelities: only there do values say what is met."""
+        return np.asarray((self.at_target(X) == X).all(1))
 
     def at_cheapest(self, X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
         """The same points at the fidelities that cost least."""
@@ -175,19 +179,24 @@ class Engine:
         X[:, list(self.targets)] = levels
         return region.made_legal(X)
 
-    def known(self, data: Data) -> Float[np.ndarray, "k D"]:
-        """The points that are not asked for again: exact values are known or on their way there.
+    @property
+    def once(self) -> bool:
+        """Whether no point is asked for twice as long as another is left."""
+        return self.region.once or self.settings.once
 
-        None where values are noisy, unless each row of a table is tried once at most.
+    def known(self, data: Data) -> Float[np.ndarray, "k D"]:
+        """The points that are not asked for again, as their exact values are known or pending.
+
+        There are none if values are noisy, unless each point is tried at most once.
         """
-        if self.region.once:
+        if self.once:
             return data.seen
         return data.settled if data.exact else data.settled[:0]
 
     def asked_from(self, data: Data) -> Region:
-        """Where a search without a model looks: of a table, rows that nobody has tried."""
+        """Where a search without a model looks: in a table, among the untried rows."""
         return self.region.without(data.seen) if self.region.once else self.region
 
     def spent(self, data: Data) -> bool:
-        """Whether every row of a table has been tried, and none is to be tried again."""
+        """Whether every row of a table has been tried and none may be tried again."""
         return self.region.once and self.region.left(data.seen) == 0

@@ -1,4 +1,4 @@
-"""Fitting: values judged, hyperparameters brought up to date, and posteriors from both."""
+"""Fitting: values are judged, hyperparameters updated, and posteriors made from both."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from optpair.trials.transform import MOST_NOISE, Scaling
 
 
 def judge(engine: Engine, data: Data, info: Info) -> Data:
-    """The data with those values marked that are exact, or more likely slips.
+    """The data, with marks on values that are exact or more likely slips.
 
-    Among looks at several fidelities none is: looks at one trial share their luck, and a closer one
-    may be far better than all others.
+    With several fidelities nothing is marked: looks at one trial share their luck, and a look at a
+    higher fidelity may be far better than all others.
     """
     settings = engine.settings
     if engine.targets or not engine.inference.standardises:
@@ -75,7 +75,8 @@ def _updated(
     after = OutcomeMemory(n, scaling, None, matches)
     process = engine.process_of(name, after)
     state = None
-    if before is not None:
+    curves = bool(engine.targets) and len(np.unique(measured.trial)) < n
+    if before is not None and not (curves and budget.anew(before.told, n)):
         ratio = before.scaling.scale / scaling.scale
         offset = (before.scaling.loc - scaling.loc) / scaling.scale
         state = inference.rescaled(before.state, ratio, offset, process)
@@ -87,19 +88,24 @@ def _updated(
 
 
 def _scaling(engine: Engine, measured: Measured, outcome: Outcome) -> Scaling:
-    """That of the values of an outcome."""
-    if isinstance(outcome, Objective) or not engine.settings.warp:
-        return Scaling.of(measured.y[~measured.doubted], engine.compresses)
-    return warps.around(measured, outcome.limits, engine.process.columns)
+    """The scaling of an outcome's values."""
+    if not engine.settings.warp:
+        return Scaling.of(measured.y[~measured.doubted], warp=False)
+    columns = engine.process.columns
+    if not isinstance(outcome, Objective):
+        return warps.around(measured, outcome.limits, columns)
+    if engine.targets:
+        return warps.of_looks(measured, columns, engine.targets)
+    return Scaling.of(measured.y[~measured.doubted])
 
 
 def condition(
     engine: Engine, memory: Memory, data: Data, info: Info, wider: Stream | None = None
 ) -> Model:
-    """The posterior of each outcome, and the chance of success where something failed.
+    """The posterior of each outcome, and the chance of success if some trials failed.
 
-    `wider` draws more hyperparameter sets, for the intervals of an answer. Of very many data the
-    few sets at hand serve for those, too: drawing others would cost as much as everything else.
+    `wider` draws more hyperparameter sets for the intervals of an answer. With very many data the
+    few sets at hand serve for those too: drawing more would double the cost of the answer.
     """
     measured = [data.outcome(column) for column in range(len(engine.outcomes))]
     known = [memory[name] for name in engine.outcomes]
@@ -147,7 +153,7 @@ def fitted(
     processes: list[Process],
     rows: int,
 ) -> list[Posterior]:
-    """Posteriors under every set or, of many data, some of them; the given ones are all used.
+    """Posteriors under every set or, if data are many, under some; given sets are all used.
 
     Every outcome has the same sets.
     """
@@ -167,7 +173,7 @@ def fitted(
 
 
 def success(engine: Engine, data: Data, info: Info) -> Success | None:
-    """The chance that a trial succeeds, where some have failed."""
+    """The chance that a trial succeeds, if some have failed."""
     if len(data.failed) == 0:
         return None
     with info.stage("failures"):
@@ -175,14 +181,14 @@ def success(engine: Engine, data: Data, info: Info) -> Success | None:
 
 
 def _cost(engine: Engine, data: Data, info: Info) -> Cost | None:
-    """What queries cost, where that differs."""
+    """What queries cost, if costs differ."""
     with info.stage("costs"):
         return fit_cost(engine.process, data.X, data.cost, engine.prices, engine.settings.most_rows)
 
 
 def _standardised(engine: Engine, measured: Measured, scaling: Scaling) -> Sample:
-    """Standardised values or, where hyperparameters are known, in their units."""
-    noise_var, floor = measured.noise_var, engine.settings.prior.noise_floor
+    """Standardised values or, if hyperparameters are known, values in their units."""
+    noise_var, floor = measured.noise_var, engine.process.prior.noise_floor
     if engine.inference.standardises:
         noise_var = scaling.variance(noise_var, measured.y)
     else:
@@ -195,5 +201,5 @@ def _standardised(engine: Engine, measured: Measured, scaling: Scaling) -> Sampl
 
 
 def _thinned(engine: Engine, measured: Measured, scaling: Scaling) -> Sample:
-    """What hyperparameters are inferred from."""
+    """The rows from which hyperparameters are inferred."""
     return _standardised(engine, thinned(measured, engine.settings.most_rows), scaling)

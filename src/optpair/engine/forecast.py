@@ -1,9 +1,9 @@
 """Forecasts: what will be left to win after more trials, and when that is little enough.
 
-Some sampled paths stand for the truth, and a search of each goes on, at some hundred points. Trials
-are where the expected improvement is largest, averaged over the hyperparameter sets, which count by
-how well they have foretold the new values so far. Conditioned on these values, the paths of all
-sets say what the model would believe by then.
+Each of some sampled paths plays the truth, and the search for its optimum goes on, restricted to a
+few hundred points. A trial goes where the expected improvement is largest, averaged over the
+hyperparameter sets, weighted by how well each has predicted the new values so far. The paths of all
+sets, conditioned on these values, then show what the model would believe by that time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from optpair.shapes import Bool, Float, Int
 from optpair.streams import Stream
 from optpair.trials.data import Data
 
-TRIALS = 50  # that are looked ahead
+TRIALS = 50  # trials into the future
 TRUTHS = 24  # paths that are searched
-SETS, PATHS = 12, 8  # that say what is believed, and paths of each, at most
-POINTS, STARS = 128, 96  # that fill the space, and sampled optima beside them, at most
-SMALLEST = 1e-12  # of a variance, where it is compared with others
+SETS, PATHS = 12, 8  # sets that make up the belief, and paths of each, at most
+POINTS, STARS = 128, 96  # points that fill the space, and sampled optima beside them, at most
+SMALLEST = 1e-12  # the smallest variance that is compared with others
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class Forecast:
     weights: Float[np.ndarray, "t S M"]
 
     def until(self, stop: Stop) -> int | None:
-        """The median number of trials until a search is over; None where half of them never are."""
+        """The median number of trials until a search is over; None if half of them never are."""
         shares = np.mean(self.gaps <= stop.gap, axis=-1)
         return _median(np.vecdot(self.weights, shares) >= stop.chance)
 
     def halved(self) -> int | None:
-        """The same until half of the expected gap is left; None where there is none now."""
+        """The median number of trials until the expected gap has halved; None without a gap."""
         expected = np.vecdot(self.weights, np.mean(self.gaps / self.gaps.shape[-1], axis=-1))
         return _median(expected <= expected[0] / 2) if np.all(expected[0] > 0) else None
 
 
 def _median(reached: Bool[np.ndarray, "t S"]) -> int | None:
-    """The middle one of the first times; None where that is never."""
+    """The median of the first times at which something holds; None if that is never."""
     first = np.where(reached.any(0), np.argmax(reached, axis=0), len(reached))
     middle = int(np.sort(first)[len(first) // 2])
     return middle if middle < len(reached) else None
@@ -64,7 +64,7 @@ def forecast(
     data: Data,
     x: Float[np.ndarray, " D"],
 ) -> Forecast:
-    """Of the only objective, where x is recommended now."""
+    """The forecast for the only objective, if x is recommended now."""
     (column,), objective, region = model.wanted.objectives, model.objective, engine.sought
     paths, optima, anchors = sampled.paths, sampled.optima, sampled.anchors
     assert paths is not None
@@ -77,7 +77,7 @@ def forecast(
     sets = slice(None, None, -(-objective.posterior.sets // SETS))
     posterior = objective.posterior.of_sets(sets)
     values = paths[column].of_sets(sets).at(points)[:, :PATHS]
-    once = engine.region.once
+    once = engine.once
     free = region.without(engine.known(data)).legal(points) if once else np.full(len(points), True)
     noise_var = np.median(posterior.noise_var[:, posterior.before :], axis=1)
     begin = Believed(*posterior.joint(points), values, noise_var)
@@ -87,7 +87,7 @@ def forecast(
 
 
 class Believed(NamedTuple):
-    """What is believed of the values at Q points: moments under each set, and paths."""
+    """The belief about the values at Q points: moments under each set, and paths."""
 
     means: Float[np.ndarray, "M Q"]
     covariance: Float[np.ndarray, "M Q Q"]
@@ -102,7 +102,7 @@ class Seen(NamedTuple):
     best: Float[np.ndarray, "t S M P"]
     here: Float[np.ndarray, "t S M P"]
     weights: Float[np.ndarray, "t S M"]
-    """Of the sets, by how well they have foretold the new values."""
+    """The weights of the sets, by how well they have predicted the new values."""
 
 
 def searched(
@@ -114,15 +114,15 @@ def searched(
     truths: int = TRUTHS,
     trials: int = TRIALS,
 ) -> Seen:
-    """Search some of the paths for their best point; the first is recommended before any trial.
+    """Search some of the paths for their best points; the first point is recommended at the start.
 
     Args:
-        stream: of the noise.
-        begin: what is believed before.
+        stream: the random numbers of the noise.
+        begin: the belief before the first of these trials.
         free: the points that may be tried.
-        once: whether each of them is tried once at most, so that there may be fewer trials.
-        truths: how many paths are searched, as evenly from all sets as can be.
-        trials: how many each search makes.
+        once: whether each point is tried at most once, so that there may be fewer trials.
+        truths: how many paths are searched, taken as evenly as possible from all sets.
+        trials: how many trials each search makes.
     """
     (M, P, Q), rng = begin.paths.shape, stream.draw()
     trials = min(trials, int(np.sum(free))) if once else trials
@@ -142,7 +142,7 @@ def searched(
 
 
 class _Searches:
-    """S searches that go on side by side."""
+    """S searches side by side."""
 
     def __init__(self, begin: Believed, searches: int, trials: int) -> None:
         M, _, Q = begin.paths.shape
@@ -151,7 +151,7 @@ class _Searches:
         self._means = np.tile(begin.means, (searches, 1, 1))
         self._variance = np.tile(variance, (searches, 1, 1))
         self._paths = np.tile(begin.paths, (searches, 1, 1, 1))
-        self._rows = np.zeros((searches, M, trials, Q))  # of the factor, one for each trial
+        self._rows = np.zeros((searches, M, trials, Q))  # rows of the factor, one for each trial
         self._log_weight = np.zeros((searches, M))
         self._floor = np.maximum(SMALLEST * variance.max(1), SMALLEST)[:, None]
 
@@ -195,7 +195,7 @@ class _Searches:
         self._told = t + 1
 
     def seen(self, x: Int[np.ndarray, " S"]) -> Seen:
-        """What paths have at most, and at a point of each search."""
+        """The best value of each path, and its value at the best point of each search."""
         here = self._of(self._paths, x[:, None, None, None])
         return Seen(self._paths.max(-1), here, self._weights)
 

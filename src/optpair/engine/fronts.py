@@ -1,7 +1,8 @@
-"""Fronts: answers where several objectives pull against each other.
+"""Fronts: answers for several competing objectives.
 
-A front is made of points that are likely feasible and that no other is predicted to be better than
-in all objectives at once. Everything is to be maximised, on the cube, in raw units.
+A front consists of points that are likely feasible, such that no other point is predicted to be
+better in all objectives at once. Points are on the cube, and values are in raw units, to be
+maximised.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ from optpair.streams import Stream
 from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 
-POINTS = 16  # of a front, at most, unless more are asked for
-CLIMBS, MOST_CLIMBS = 32, 256  # compromises that are climbed to: as many as points, between these
-BEYOND = 0.1  # of the front's extent: how far below it the reference point is
+POINTS = 16  # points of a front, at most, unless more are asked for
+CLIMBS, MOST_CLIMBS = 32, 256  # compromises to climb to: as many as points, within these limits
+BEYOND = 0.1  # how far the reference point is below the front, as a share of its extent
 LARGEST = float(np.finfo(np.float64).max)
 
 
 class Front(NamedTuple):
-    """Points of a front, and what is believed of every outcome there."""
+    """Points of a front, and the belief about every outcome there."""
 
     x: Float[np.ndarray, "R D"]
     outcomes: tuple[Estimate, ...]
     chance: Float[np.ndarray, " R"] | None
-    """Of being feasible; None without constraints."""
+    """The probability of being feasible; None without constraints."""
     reference: Float[np.ndarray, " K"]
     hypervolume: float
     hypervolume_interval: tuple[float, float]
     observed: Int[np.ndarray, " t"]
-    """The told trials that no other told trial is better than."""
+    """The told trials that no other told trial dominates."""
 
 
 class Sets(NamedTuple):
@@ -72,7 +73,7 @@ class Sets(NamedTuple):
 
 @dataclass(frozen=True)
 class Fronts:
-    """What is asked of a model with several objectives."""
+    """The answers of a model with several objectives."""
 
     engine: Engine
     stream: Stream
@@ -81,7 +82,7 @@ class Fronts:
 
     @property
     def columns(self) -> list[int]:
-        """Those of the objectives."""
+        """The columns of the objectives."""
         return list(self.model.wanted.objectives)
 
     def front(
@@ -91,7 +92,7 @@ class Fronts:
         tried: bool = False,
         points: int = POINTS,
     ) -> Front:
-        """The predicted front, of so many points; with `tried` that of the told points alone."""
+        """The predicted front of `points` points; with `tried`, made of told points only."""
         x = self._chosen(self._legal if tried else self._candidates(points), points)
         outcomes = tuple(outcome.estimate(x) for outcome in self.model.outcomes)
         observed = self.observed()
@@ -107,7 +108,7 @@ class Fronts:
         return Front(x, outcomes, chance, reference, *_spread(volumes), observed)
 
     def belief(self, reference: Float[np.ndarray, " K"] | None = None) -> Sets:
-        """Sampled optimal sets, each of a joint path, and what they promise beyond the front."""
+        """Sampled optimal sets, one per joint path, and what they promise beyond the front."""
         entry, engine, model = REGISTRY[ACQUISITION], self.engine, self.model
         front = self.front(reference)
         sampled = sampling.sample(engine, self.stream.child(PATHS), model, self.data, Info(), entry)
@@ -138,7 +139,7 @@ class Fronts:
         )
 
     def observed(self) -> Int[np.ndarray, " t"]:
-        """The told trials that meet all limits, and that no other of them is better than."""
+        """The told trials that meet all limits and that no other of them dominates."""
         scaled = self._told()
         whole = ~np.isnan(scaled[:, self.columns]).any(1)
         whole &= self.engine.sought.matches(self.data.points)
@@ -146,22 +147,25 @@ class Fronts:
         return met[non_dominated(scaled[met][:, self.columns])]
 
     def _told(self) -> Float[np.ndarray, "t O"]:
-        """The mean of each told trial's values, standardised; NaN where there is none."""
+        """The mean of each told trial's values, standardised; NaN if there is none."""
         outcomes = enumerate(self.model.outcomes)
         return np.stack([o.scaling.standardise(self.data.means(c)) for c, o in outcomes], 1)
 
     @property
     def _legal(self) -> Float[np.ndarray, "k D"]:
-        """The told points that may be recommended."""
-        return self.data.X[self.engine.sought.legal(self.data.X)]
+        """The told points that may be recommended, at the target; those told there, if any."""
+        X = self.data.X[self.engine.anywhere.legal(self.data.X)]
+        whole = self.engine.whole(X)
+        return X[whole] if whole.any() else self.engine.at_target(X)
 
     @property
     def _met(self) -> Float[np.ndarray, "k D"]:
-        """The told points at which values are within all limits."""
-        return self.data.points[unwanted(self.model.wanted, self._told()) == 0]
+        """The told points at the target at which values are within all limits."""
+        met = unwanted(self.model.wanted, self._told()) == 0
+        return self.data.points[met & self.engine.whole(self.data.points)]
 
     def _candidates(self, most: int) -> Float[np.ndarray, "N D"]:
-        """Told points, the best of those screened, and where compromises between them climb to."""
+        """Told points, the best screened points, and the points that compromises climb to."""
         engine, model, columns = self.engine, self.model, self.columns
         stream = self.stream.child(SEARCH)
         anchors = goals.best_data(engine.sought, model.wanted, model.posteriors, self.data)
@@ -189,7 +193,7 @@ class Fronts:
         return np.concatenate([told, points[best], up.x])
 
     def _chosen(self, X: Float[np.ndarray, "N D"], most: int) -> Float[np.ndarray, "R D"]:
-        """The front among some points, thinned; where none is sure to be feasible, one point."""
+        """The front among some points, thinned; only one point if none is surely feasible."""
         means = np.stack([self.model.outcomes[c].moments(X)[0].mean(0) for c in self.columns], 1)
         chance = self._chance(X)
         if chance is not None:
@@ -243,9 +247,9 @@ def _weights(stream: Stream, count: int, climbs: int) -> Float[np.ndarray, "W K"
 
 
 def _apart(values: Float[np.ndarray, "R K"], most: int) -> Int[np.ndarray, " r"]:
-    """So many rows that are far from each other: the best in each column first, then the rest.
+    """So many rows, far from each other: the best of each column, then those farthest from them.
 
-    In order of the first column.
+    They are ordered by the first column.
     """
     if len(values) == 0:
         return np.zeros(0, dtype=int)
@@ -265,7 +269,7 @@ def _volumes(
     there: Bool[np.ndarray, "L R"],
     reference: Float[np.ndarray, " K"],
 ) -> Float[np.ndarray, " L"]:
-    """The hypervolume of each set of points, in units that cannot overflow on the way."""
+    """The hypervolume of each set of points, computed in units that cannot overflow."""
     halves = np.where(there[..., None], values / 2 - reference / 2, 0.0)
     size = np.maximum(np.max(halves, axis=(0, 1), initial=0.0), 1e-300)
     zero = np.zeros(len(reference))
@@ -278,13 +282,14 @@ def _volumes(
 def _top(
     values: Float[np.ndarray, "L R K"], there: Bool[np.ndarray, "L R"]
 ) -> Float[np.ndarray, "L K"]:
-    """The best value of each objective; −∞ where there is no point."""
+    """The best value of each objective; −∞ if there is no point."""
     return np.asarray(np.max(np.where(there[..., None], values, -np.inf), 1, initial=-np.inf))
 
 
 def _spread(values: Float[np.ndarray, " L"]) -> tuple[float, tuple[float, float]]:
-    """The mean, and an interval that holds 95 % of the values, and the mean."""
-    half = values / 2
-    mean = float(np.mean(half))
-    low, high = np.quantile(half, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return 2 * mean, (2 * min(float(low), mean), 2 * max(float(high), mean))
+    """The mean, and an interval that contains 95 % of the values as well as the mean."""
+    top = float(np.max(values, initial=0.0)) or 1.0  # in units of it nothing overflows
+    shares = values / top
+    mean = float(np.mean(shares))
+    low, high = np.quantile(shares, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return top * mean, (top * min(float(low), mean), top * max(float(high), mean))

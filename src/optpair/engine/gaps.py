@@ -10,7 +10,7 @@ from optpair.shapes import Float
 
 
 def within(gaps: Float[np.ndarray, " L"], gap: float) -> float:
-    """The share of paths that have at most so much left to win; 0 without paths."""
+    """The share of paths with at most so much left to win; 0 without paths."""
     return float(np.mean(gaps <= gap)) if len(gaps) else 0.0
 
 
@@ -26,8 +26,9 @@ def still_to_win(
 ) -> tuple[float, tuple[float, float]]:
     """The gap, f* less the value of the same path at the recommendation: mean, and 95 % interval.
 
-    No path is above its own maximum: what is below zero was lost on the climb. Where a few paths
-    make up most of the mean, the interval reaches up to that. Without paths nothing can be won.
+    No path exceeds its own maximum, so a gap below zero only means that the climb fell short. If a
+    few paths make up most of the mean, the interval is extended up to it. Without paths the gap is
+    zero.
     """
     if len(f) == 0:
         return 0.0, (0.0, 0.0)

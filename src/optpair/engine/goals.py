@@ -1,4 +1,4 @@
-"""Goals: what is looked for, from the outcomes that people want."""
+"""Goals: what a search looks for, given the outcomes that people want."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from optpair.shapes import Bool, Float
 from optpair.trials.data import Data
 from optpair.trials.transform import Scaling
 
-LIKELY = 0.5  # a chance of being feasible, above which an observed point counts by its mean,
-LOST = 1e6  # and below which by that chance
+LIKELY = 0.5  # a chance of being feasible: above it an observed point counts by its mean,
+LOST = 1e6  # and below it by that chance
 
 
 def goal(wanted: Wanted) -> Goal:
@@ -51,7 +51,7 @@ def _standardised(scaling: Scaling, end: float) -> float:
 
 
 def met(outcomes: Iterable[Outcome], data: Data) -> Bool[np.ndarray, " t"]:
-    """Which told trials have values within all limits; all of them where there are none."""
+    """Which told trials have values within all limits; all of them without limits."""
     found = np.ones(data.told, dtype=bool)
     for column, outcome in enumerate(outcomes):
         if isinstance(outcome, Constraint):
@@ -62,7 +62,7 @@ def met(outcomes: Iterable[Outcome], data: Data) -> Bool[np.ndarray, " t"]:
 
 
 def unmeasured(outcome: Outcome) -> Scaling:
-    """The scaling of an outcome that nobody has measured: whether its limits hold is open."""
+    """The scaling of an outcome without values: whether its limits hold is open."""
     ends = [end for end in outcome.limits if np.isfinite(end)]
     if not ends:
         return Scaling()
@@ -73,10 +73,11 @@ def unmeasured(outcome: Outcome) -> Scaling:
 def best_data(
     region: Region, wanted: Wanted, posteriors: tuple[Posterior, ...], data: Data
 ) -> Float[np.ndarray, "A D"]:
-    """The observed points that a screening looks around, or legal ones next to them.
+    """The observed points to screen around, or legal points next to them.
 
-    Those of highest mean; with several objectives the best for each and the best in the middle, in
-    turn. Under constraints those come first that are likely feasible.
+    These are the points with the highest means; with several objectives, in turn the best for each
+    objective and the best compromises. Under constraints, points that are likely feasible come
+    first.
     """
     if len(posteriors) == 1 and not region.held.any():
         return region.made_legal(posteriors[0].best_data(ANCHORS))

@@ -1,10 +1,10 @@
-"""Whether a trial that was looked at goes on: what its next look gains, beside the best new trial.
+"""Going on: whether a trial deserves a look at a higher fidelity, compared with the best new trial.
 
-A look at u' after one at u costs what is between them, cost(u') − cost(u), and at least what the
-cheapest look costs, as a program has to start. A trial that is being looked at goes on while the
-largest gain per cost of its further looks is at least that of the best query anywhere, and always
-while it is predicted to be the best of all that were tried. One that rests, and can be taken up
-again, is compared by its gain per cost alone.
+A look at u' after one at u costs the difference cost(u') − cost(u), but at least as much as the
+cheapest look, as a program has to start. A running trial goes on while the largest gain per cost of
+its further looks is at least that of the best new query, and always while it is predicted to be the
+best of all trials, and is no repetition of a whole one. A resting trial, which can be continued, is
+compared by its gain per cost alone.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.acquisition.registry import Entry
+from optpair.cube.cube import among
 from optpair.engine import fitting, goals, query, sampling
 from optpair.engine.engine import HYPER, PATHS, SEARCH, Engine
 from optpair.engine.model import Memory, Model, mean_at
 from optpair.engine.plate import Info, Shared
+from optpair.engine.worth import Feasibility
 from optpair.shapes import Float, Int
 from optpair.streams import Stream
 from optpair.threads import engine_work
 from optpair.trials.data import APART, Data
 
-LEVELS = 8  # looks that are compared on the way of a trial to the target
-FINALISTS = 32  # of them, over all trials, whose gains are computed to the last digit
+ROUNDED = 1e-9  # of the spread: means of one point may differ by round-off
+LEVELS = 8  # looks that are compared between a trial's fidelity and the target
+FINALISTS = 32  # of these, over all trials, the number whose gains are computed in full precision
 
 
 @engine_work
@@ -37,16 +40,14 @@ def goes_on(
     here: Float[np.ndarray, " D"],
     further: Float[np.ndarray, "k D"],
 ) -> bool:
-    """Whether a trial that was looked at `here` is worth one of the `further` looks at it."""
+    """Whether a trial seen at `here` is worth one of the `further` looks."""
     entry = engine.acquisition
     if data.told < engine.initial or not (isinstance(entry, Entry) and entry.looks):
         return True
     info = Info()
     memory = fitting.update(engine, stream.child(HYPER), memory, data, info)
     model = fitting.condition(engine, memory, data, info)
-    posterior, own = model.objective.posterior, engine.at_target(here[None])
-    tried = goals.best_data(engine.sought, model.wanted, model.posteriors, data)
-    if mean_at(posterior, own)[0] >= mean_at(posterior, tried)[0]:
+    if _is_best(engine, model, data, here):
         return True
     sampled = sampling.sample(engine, stream.child(PATHS), model, data, info, entry)
     search = stream.child(SEARCH)
@@ -56,13 +57,30 @@ def goes_on(
     return bool(np.max(values) >= best)
 
 
+def _is_best(engine: Engine, model: Model, data: Data, here: Float[np.ndarray, " D"]) -> bool:
+    """Whether a trial is predicted to be the best of all, among those that are likely feasible.
+
+    A trial where a whole one was before would only repeat it: its gain decides.
+    """
+    own = engine.at_target(here[None])
+    if among(own[0], data.X[engine.whole(data.X)]):
+        return False
+    tried = goals.best_data(engine.sought, model.wanted, model.posteriors, data)[:1]
+    both = np.concatenate([own, tried])
+    worth = mean_at(model.objective.posterior, both)
+    if model.wanted.constraints:
+        likely = Feasibility.of(model, wider=False).chance(both) > goals.LIKELY
+        worth = np.where(likely, worth, -np.inf)
+    return bool(worth[0] >= worth[1] - ROUNDED and worth[0] > -np.inf)
+
+
 def _saved(
     engine: Engine,
     model: Model,
     here: Float[np.ndarray, "h D"],
     further: Float[np.ndarray, "k D"],
 ) -> Float[np.ndarray, " k"]:
-    """How many times as much whole looks cost as what is beyond the look `here`."""
+    """How many times as much a whole look costs as continuing from the look `here`."""
     if model.cost is None:
         return np.ones(len(further))
     looks = (engine.at_cheapest(here), here, further)
@@ -71,7 +89,7 @@ def _saved(
 
 
 class Taken(NamedTuple):
-    """A told trial that is taken up again, its next look, and what that gains per cost."""
+    """A told trial that is continued, its next look, and the gain per cost of that look."""
 
     trial: int
     x: Float[np.ndarray, " D"]
@@ -82,14 +100,14 @@ class Taken(NamedTuple):
 def taken_up(
     engine: Engine, stream: Stream, shared: Shared, data: Data, resting: Sequence[int]
 ) -> Taken | None:
-    """The resting trial whose next look gains most per cost, where that is more than a new trial's.
+    """The resting trial whose next look gains most per cost, if it gains more than a new trial.
 
     Args:
         engine: the engine.
-        stream: that of the suggestion which has just been made.
-        shared: what that suggestion has made on its way.
-        data: what it has seen.
-        resting: told trials that can go on.
+        stream: the random numbers of the suggestion that was just made.
+        shared: what that suggestion has computed.
+        data: the data of that suggestion.
+        resting: told trials that can be continued.
     """
     entry, model, sampled = engine.acquisition, shared.model, shared.sampled
     best = shared.info.value
@@ -118,10 +136,10 @@ def taken_up(
 def _further(
     engine: Engine, X: Float[np.ndarray, "t D"]
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, "k D"]]:
-    """Looks on the way from each point to the target, and whose they are: far enough, or its end.
+    """Looks between each point's fidelity and the target, and the point to which each belongs.
 
-    They are taken to cost APART times as much as those before: looks that are close say little
-    more than one.
+    Except for the target itself, each costs at least APART times as much as the point's own look:
+    two looks that are close together say little more than one.
     """
     columns, target = list(engine.targets), np.array(list(engine.targets.values()))
     share = np.tile(np.arange(1, LEVELS + 1) / LEVELS, len(X))

@@ -1,15 +1,15 @@
-"""Models: one posterior per outcome, and what is remembered of each between two steps.
+"""Models: one posterior per outcome, and what is remembered about each between two steps.
 
-The sets of an answer say how far the truth may be from the mean, if the model is right. How wrong
-it is can be seen where it foretells each of the n values from the others: by z_i standard
-deviations. That is an estimate from n squares, whose standard error is √(2/n) of it: the model may
-be so much worse than it looks. And few values hardly say how large a spread is, where a slope and a
-length scale of each of D columns are learnt from them as well. An interval is therefore wider
-around its mean, by the factor
+If the model is right, the sets of an answer say how far the truth may be from the mean. How wrong
+the model is shows when it predicts each of the n values from the others and misses by z_i standard
+deviations. The mean of n squares has a relative standard error of √(2/n), so the model may be that
+much worse than it looks. And few values hardly determine a spread if a slope and a length scale of
+each of D columns are learnt from them as well. Intervals are therefore widened around their means
+by the factor
 
     (L2)  c = max(1, √((1 + √(2/n)) mean of z_i²)) · t_ν(.975)/Φ⁻¹(.975),   ν = max(n − 2D − 1, 3)
 
-with the quantile of Student's t. It is near 1 where values are many and foretold as they should be.
+with the quantile of Student's t. It is near 1 if values are many, and predicted as they should be.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from optpair.trials.estimate import Estimate
 from optpair.trials.transform import MOST_NOISE, Scaling
 
 CONFIDENCE = 0.95
-FEWEST_DEGREES = 3  # of freedom: with fewer the spread of a t has no meaning
+FEWEST_DEGREES = 3  # degrees of freedom: with fewer, a t distribution has no variance to speak of
 
 
 @dataclass(frozen=True)
 class OutcomeMemory:
-    """What the next step starts from: hyperparameters, and the scaling that they belong to."""
+    """What the next step starts from: hyperparameters, and the scaling they belong to."""
 
     told: int
     """Values at the last update."""
@@ -49,7 +49,7 @@ class OutcomeMemory:
 
 
 Memory = Mapping[str, OutcomeMemory]
-"""By outcome. It makes the next step cheap, never right."""
+"""The memory of each outcome. It makes the next step cheaper, but no more correct."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,17 @@ class OutcomeModel:
     scaling: Scaling
     posterior: Posterior
     wider: Posterior | None = None
-    """Under more sets, where what a point is worth is the question, and not where to look."""
+    """The posterior under more sets, for what a point is worth rather than where to try next."""
     reach: tuple[float, float] = (-np.inf, np.inf)
-    """Raw values that can never be left."""
+    """Bounds that raw values never exceed."""
 
     def restore(self, z: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-        """From the model's values to raw ones, within the values that are possible.
+        """From the model's values to raw ones, within the bounds.
 
-        A value beyond them is read as the nearest possible one, and a sample path as resting on its
-        bound. That is monotone: quantiles pass through it, the maximum of a path stays where it is,
-        and an interval holds the truth whenever it did before, as the truth is possible. Leaving
-        out the paths that go beyond instead would leave none where it matters, near the bound.
+        A value beyond a bound counts as the bound itself. That is monotone: quantiles pass through
+        it, the maximum of a path stays where it is, and an interval still contains the truth if it
+        did before, as the truth is within the bounds. Dropping the paths that exceed a bound
+        instead would leave none near the bound, where they matter.
         """
         return np.clip(self.scaling.restore(z), *self.reach)
 
@@ -82,10 +82,10 @@ class OutcomeModel:
         return means.mean(1), variance
 
     def estimate(self, X: Float[np.ndarray, "q D"]) -> Estimate:
-        """What the sets say of the values at X, in raw units, to be maximised.
+        """What the sets say about the values at X, in raw units, to be maximised.
 
-        Around their mean the sets of an answer are spread by (L2); given hyperparameters are
-        believed as they are.
+        The sets of an answer are widened around their mean by (L2); known hyperparameters are
+        trusted as they are.
         """
         means, variance = self.moments(X)
         centre = means.mean(0)
@@ -109,7 +109,7 @@ class Restores(Protocol):
 def restored(
     means: Float[np.ndarray, "M q"], variances: Float[np.ndarray, "M q"], scaling: Restores
 ) -> Estimate:
-    """What the sets say of some values, in raw units; quantiles pass through any scaling."""
+    """What the sets say about some values, in raw units; quantiles pass through any scaling."""
     sds = np.sqrt(variances)
     mean, sd = mixture.moments(means, sds)
     low, high = (
@@ -121,10 +121,10 @@ def restored(
 
 
 def stretch(posterior: Posterior) -> float:
-    """(L2) of a posterior; values that teach nothing do not count."""
+    """(L2) of a posterior; values without information do not count."""
     counted = np.all(posterior.noise_var[:, posterior.before :] < MOST_NOISE, axis=0)
     n = int(np.sum(counted))
-    if n < 2:  # nothing was foretold
+    if n < 2:  # nothing was predicted
         return 1.0
     means, variance = posterior.left_out()
     squares = ((posterior.values - means) ** 2 / variance)[:, counted]
@@ -141,9 +141,9 @@ class Model:
     outcomes: tuple[OutcomeModel, ...]
     success: Success | None
     cost: Cost | None
-    """What queries cost, where that differs."""
+    """What queries cost, if costs differ."""
     worst: float
-    """The lowest standardised value of the first objective: what a failure is worth, at most."""
+    """The lowest standardised value of the first objective: a failure is worth no more."""
     wanted: Wanted = field(default_factory=Wanted.single)
     """What is wanted of each outcome, standardised."""
 
@@ -158,7 +158,7 @@ class Model:
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """What else than its information makes a query wanted."""
+        """What makes a query desirable besides its information."""
         return tuple(w for w in (self.success, self.cost) if w is not None)
 
     @property

@@ -1,4 +1,4 @@
-"""Predicted optimum: where the posterior mean is largest, and trials are likely to succeed."""
+"""The predicted optimum: where the posterior mean is largest and trials are likely to succeed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data
 
-LIKELY = 64  # screened points whose chance of being feasible is looked at
+LIKELY = 64  # screened points whose chance of being feasible is computed
 
 
 def predicted(
@@ -29,9 +29,9 @@ def predicted(
 ) -> Float[np.ndarray, " D"]:
     """The argmax of the averaged posterior mean, where trials are likely to succeed.
 
-    Of a table, rows that are `known` are left out. With several objectives it is a compromise
-    between them, drawn by lot. Under constraints it is the best among points that are likely
-    feasible or, where none is, the likeliest; `wider` judges that by the sets of an answer.
+    In a table, rows that are `known` are left out. With several objectives it is the best for a
+    random compromise. Under constraints it is the best of the points that are likely feasible or,
+    if there are none, the likeliest; `wider` judges that by the sets of an answer.
     """
     constrained = bool(model.wanted.constraints)
     weights = () if model.success is None else (model.success,)  # an answer costs nothing

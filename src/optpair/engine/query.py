@@ -19,8 +19,8 @@ from optpair.shapes import Float
 from optpair.streams import Stream
 from optpair.trials.data import Data
 
-FULL = 4  # one sampled optimum in so many is looked at as it is, the others at other fidelities
-FINALISTS = 256  # rows of a table that are compared by all pairs, as no climb makes up for a few
+FULL = 4  # one sampled optimum in so many keeps its fidelity, the others get other fidelities
+FINALISTS = 256  # rows of a table that are compared with all pairs, as no climb follows
 LEVELS = 32  # fidelities that are compared where a climb has ended
 
 
@@ -33,11 +33,11 @@ def choose(
     entry: Entry,
     shared: Shared | None = None,
 ) -> tuple[Float[np.ndarray, " D"], float]:
-    """Build an acquisition function and maximise it; no exact value is asked for again.
+    """Build an acquisition function and maximise it, over points that are not known or taken.
 
-    Nor is a point of the same plate. Where the maximum is at one of those, the best
-    point that was screened and is none of them takes its place, or one that fills the space,
-    if there is one.
+    Neither an exact value nor a point of the same plate is asked for again. If the maximum is at
+    one of those, the best other screened point takes its place or, if there is none, another
+    point that fills the space.
     """
     shared = shared or Shared()
     optima, known = sampled.optima, engine.known(data)
@@ -69,7 +69,7 @@ def choose(
     if engine.targets and region is engine.anywhere:
         x, value = _best_look(engine, acquisition, region, x, value)
     own, every = np.array(shared.points).reshape(-1, len(x)), region.listed()
-    apart = SAME_OPTIMUM if every is None else REPEATED  # rows are told apart as they are
+    apart = SAME_OPTIMUM if every is None else REPEATED  # rows of a table are compared exactly
     if taken(x, known, own, apart):
         ranked = points[np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")]
         if every is not None:
@@ -89,7 +89,7 @@ def _best_look(
     x: Float[np.ndarray, " D"],
     value: float,
 ) -> tuple[Float[np.ndarray, " D"], float]:
-    """The best fidelity for a point: levels are many, and a climb takes one at a time."""
+    """The best fidelity for a point: a climb moves by one level at a time, and may stop early."""
     levels = lattice(len(engine.targets), LEVELS).copy()
     levels[:2] = [0.0], [1.0]
     looks = engine.looks(region, np.tile(x, (LEVELS, 1)), levels)
@@ -107,7 +107,7 @@ def landscape(
     entry: Entry,
     region: Region,
 ) -> tuple[Acquisition, Float[np.ndarray, "N D"]]:
-    """The acquisition function as it is maximised, and points at which it is screened."""
+    """The acquisition function as it is maximised, and the points at which it is screened."""
     posteriors, paths, optima, anchors = sampled
     paths = paths if "paths" in entry.needs else None
     if anchors is None or posteriors[0] is not model.posteriors[0]:  # something is pending
@@ -135,7 +135,7 @@ def landscape(
 def next_gain(
     engine: Engine, stream: Stream, sampled: Sampled, model: Model, data: Data, entry: Entry
 ) -> float:
-    """What the best next trial would teach; nothing where there is none left to ask for."""
+    """What the best next trial would teach; zero if no point is left to ask for."""
     if engine.spent(data):
         return 0.0
     return max(choose(engine, stream, sampled, model, data, entry)[1], 0.0)

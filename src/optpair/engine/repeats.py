@@ -2,12 +2,14 @@
 
 A rugged function without noise looks like a smooth one with noise, and few trials cannot tell the
 two apart. So the best trial is repeated once, unless its noise was told or a point has been
-repeated already. If the two values differ, the model learns how noisy they are where it matters
-most, and the luck of the best trial is halved. If they are the same, values are exact: from then on
-nothing is taken for noise, no point is asked for again, and the best value seen is worth just that.
+repeated already. If the two values differ, the model learns how noisy values are where it matters
+most, and the luck of the best trial is halved. If they agree, values count as exact: from then on
+nothing is attributed to noise, no point is asked for twice, and the best value is taken as it is.
 
-Coarse values, like an accuracy over few cases, may agree by chance: where different points have the
-same value, several repeats have to agree.
+Coarse values, such as an accuracy over few cases, may agree by chance: if different points have the
+same value, several repeats have to agree. That does not count for values that are cut off at an
+end, and for points that share half of their coordinates. Where there are several objectives, no
+value is taken as it is, and nothing is repeated.
 """
 
 from __future__ import annotations
@@ -19,44 +21,65 @@ from optpair.engine import goals
 from optpair.engine.engine import Engine
 from optpair.shapes import Float
 from optpair.trials.data import Data, Measured
+from optpair.trials.transform import ROUND_OFF
 
-TRIALS = 2  # for each parameter, after which the best one is repeated
-COARSE = 3  # repeats that have to agree where different points have the same value
-DIGITS = 9  # of the cube, and of the spread of values, to which the same is the same
+TRIALS = 2  # trials per parameter, after which the best one is repeated
+COARSE = 3  # repeats that have to agree if different points have the same value
+DIGITS = 9  # tolerances, of the cube and of the spread of values, within which two are the same
 
 
 def exact(measured: Measured) -> bool:
-    """Whether values of unknown noise were the same whenever a point was repeated."""
+    """Whether values of unknown noise agreed whenever a point was repeated."""
     if np.isfinite(measured.noise_var).any():
         return False
     tiny = 10.0**-DIGITS * float(np.ptp(measured.y)) if len(measured.y) else 0.0
-    values: dict[bytes, float] = {}
-    repeats = 0
-    for x, y in zip(np.round(measured.X, DIGITS), measured.y.tolist(), strict=True):
-        first = values.setdefault(x.tobytes(), y)
-        if abs(y - first) > tiny:
+    X = np.round(measured.X, DIGITS)
+    places: dict[bytes, int] = {}
+    again: set[float] = set()
+    for row, x in enumerate(X):
+        first = float(measured.y[places.setdefault(x.tobytes(), row)])
+        if abs(measured.y[row] - first) > tiny:
             return False
-        repeats += 1
-    repeats -= len(values)
-    coarse = bool(np.any(np.diff(np.sort(list(values.values()))) <= tiny))
-    return repeats >= (COARSE if coarse else 1)
+        if places[x.tobytes()] != row:
+            again.add(first)
+    rows = list(places.values())
+    repeats = len(X) - len(rows)
+    return repeats > 0 and repeats >= (COARSE if _coarse(X[rows], measured.y[rows], again) else 1)
+
+
+def _coarse(X: Float[np.ndarray, "n D"], y: Float[np.ndarray, " n"], again: set[float]) -> bool:
+    """Whether different points have the same value, other than by the nature of the function.
+
+    Values that were not repeated may be cut off at the lowest or the highest of them. And points
+    that share half of their coordinates may differ only in what the value does not depend on.
+    """
+    order = np.argsort(y)
+    X, y = X[order], y[order]
+    same = np.diff(y) <= ROUND_OFF * np.abs(y[1:])
+    for end in {float(y[0]), float(y[-1])} - again:
+        if np.count_nonzero(y != end) >= COARSE:
+            same &= y[1:] != end
+    shared = np.mean(X[1:][same] == X[:-1][same], axis=1)
+    return bool(np.any(shared < 0.5))
 
 
 def _repeated(X: Float[np.ndarray, "n D"]) -> bool:
-    """Whether two of some points are the same."""
+    """Whether any two of some points are the same."""
     return len({x.tobytes() for x in np.round(X, DIGITS)}) < len(X)
 
 
 def settle(data: Data) -> Data:
-    """The data with the outcomes marked whose values repeats have shown to be exact."""
+    """The data, with a mark on outcomes whose values repeats have shown to be exact."""
     columns = [c for c in range(data.outcomes) if exact(data.outcome(c))]
     return data.noiseless(columns) if columns else data
 
 
 def unrepeated(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
-    """The point of the best trial, where it is time to repeat it."""
+    """The point of the best trial, if it is time to repeat it."""
     region, settings = engine.region, engine.settings
-    if not (settings.repeat and engine.inference.standardises) or engine.targets or region.once:
+    if not (settings.repeat and engine.inference.standardises) or engine.targets or engine.once:
+        return None
+    if len(engine.objectives) > 1:
         return None
     if data.told < max(engine.initial, TRIALS * engine.cube.parameters):
         return None

@@ -1,4 +1,4 @@
-"""Sampling: paths of all outcomes, their optima, and posteriors that know what is pending."""
+"""Sampling: paths of all outcomes, their optima, and posteriors that include pending trials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from optpair.trials.data import Data
 def shared_by_plate(
     engine: Engine, stream: Stream, data: Data, shared: Shared, entry: Entry
 ) -> Sampled:
-    """Drawn by the first of a plate; what is pending since is added for the others."""
+    """The samples of a plate: the first suggestion draws them, the others add what is pending."""
     info, model, sampled = shared.info, shared.model, shared.sampled
     assert model is not None
     if sampled is None or sampled.paths is None:
@@ -42,7 +42,7 @@ def shared_by_plate(
 def sample(
     engine: Engine, stream: Stream, model: Model, data: Data, info: Info, entry: Entry
 ) -> Sampled:
-    """What an acquisition function needs, and posteriors that know what is pending."""
+    """What an acquisition function needs, and posteriors that include pending trials."""
     if not entry.needs and len(data.pending) == 0:
         return Sampled(model.posteriors)
     with info.stage("optima"):
@@ -60,7 +60,7 @@ def sample(
 
 
 def draw_paths(engine: Engine, stream: Stream, posterior: Posterior) -> Paths:
-    """Sample paths: as many in all, where fewer sets are used than there are."""
+    """Sample paths: the same number in all, even if fewer sets are used than there are."""
     count = engine.settings.pairs
     if engine.inference.standardises:
         count = count * engine.inference.sets // posterior.sets
@@ -76,7 +76,7 @@ def find_optima(
     data: Data,
     anchors: Float[np.ndarray, "A D"],
 ) -> Optima:
-    """The optima of sample paths, weighted by what the user believes of them."""
+    """The optima of sample paths, weighted by the user's beliefs."""
     points = budget.paths_screened(engine.settings, engine.free)
     screening = Screening.of(
         stream, engine.cube, points, boxed=budget.boxed(engine.cube.parameters, data.told)

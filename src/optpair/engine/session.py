@@ -1,4 +1,4 @@
-"""Sessions: the one owner of seed, memory and engine, for every face of the library."""
+"""Sessions: the owner of seed, memory and engine, for every interface of the library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from optpair.engine.settings import Settings
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Inference, Known, Marginal, Mode
 from optpair.gp.kernels import Radial
-from optpair.problem.defaults import ACQUISITION
+from optpair.problem.defaults import ACQUISITION, ONCE
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop
@@ -44,7 +44,7 @@ from optpair.trials.transform import Scaling
 DESIGN, SUGGEST, ANSWER, PRUNE = range(4)  # one stream of randomness for each purpose
 
 LARGEST_PLATE = 1000
-SPARSE, RARE = 1.25, 1.5  # times as many told trials at the next look, where nothing says sooner
+SPARSE, RARE = 1.25, 1.5  # growth of the trials until the next look, at most
 
 Way = Literal["marginal", "map"]
 """How hyperparameters are found, by name."""
@@ -57,7 +57,7 @@ NOTHING: Columns = {}
 
 
 class Look(NamedTuple):
-    """Whether a search was over when somebody looked, and what there was to be seen."""
+    """Whether a search was over at the last look, and what was seen then."""
 
     stop: Stop
     fixed: Columns
@@ -73,13 +73,14 @@ class Session:
         problem: Problem,
         *,
         seed: int | None = None,
-        acquisition: str | Callable[..., Any] = ACQUISITION,
+        acquisition: str | Callable[..., Any] | None = None,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
         earlier: Sequence[EarlierStudy] = (),
     ) -> None:
         self.problem = problem
         self.seed = secrets.randbits(63) if seed is None else check_seed(seed)
+        acquisition = usual(problem) if acquisition is None else acquisition
         self.acquisition = acquisition
         self.hyperparameters = hyperparameters
         self.settings = check_settings(settings)
@@ -106,7 +107,7 @@ class Session:
         self._at: tuple[Columns, Engine] = ({}, self.engine)
 
     def engine_at(self, fixed: Columns) -> Engine:
-        """The engine where some columns hold given values, those of a context."""
+        """The engine with some columns held at given values, those of a context."""
         known, engine = self._at
         if fixed != known:
             region = self.engine.anywhere.fixed(fixed)
@@ -131,14 +132,13 @@ class Session:
     ) -> Float[np.ndarray, " D"]:
         """The point of suggestion `number`; what was learnt on the way is remembered.
 
-        With `share` it is one of a plate together with the suggestion before it, where that was in
-        the same context and nothing but pending points has come since. `fixed` are the columns of a
-        context. `resting` are told trials that can be taken up again where they were left:
-        `info.continues` says which is.
+        With `share` it belongs to the same plate as the suggestion before it, if that was in the
+        same context and only pending points were added since. `fixed` are the columns of a context.
+        `resting` are told trials that can be continued; `info.continues` says which one is, if any.
         """
         engine = self.engine_at(fixed)
         stream, design = self.stream(SUGGEST, number), self.stream(DESIGN, 0)
-        shared, self._shared = self._shared, Shared()  # an ask that breaks off leaves none behind
+        shared, self._shared = self._shared, Shared()  # an interrupted ask leaves nothing behind
         known, self._shared_at = self._shared_at, fixed
         same = share and known == fixed and shared.serves(data)
         shared = replace(shared, info=Info()) if same else Shared()
@@ -153,7 +153,7 @@ class Session:
         return x
 
     def _remember(self, memory: Memory, info: Info) -> None:
-        """An ask that samples no optima says nothing new of how near the end is."""
+        """Remember what a step found; one that samples no optima says nothing about the end."""
         if info.gaps is None:
             info.gaps = self.info.gaps
         self.memory, self.info = memory, info
@@ -162,14 +162,14 @@ class Session:
     def plate(
         self, data: Data, number: int, count: int, *, fixed: Columns = NOTHING
     ) -> Float[np.ndarray, "k D"]:
-        """Points that are good together, of `count` suggestions from `number` on.
+        """The points of a plate of `count` suggestions, from `number` on, chosen together.
 
         The model, the paths and their optima are made once; each point is pending for those after
-        it. Where values are exact and no other legal point is left, there are fewer, at least one;
-        likewise where each row of a table is tried once.
+        it. If values are exact, or each row of a table is tried at most once, there are fewer once
+        no other legal point is left, but at least one.
         """
-        engine, design, shared = self.engine_at(fixed), self.stream(DESIGN, 0), Shared()
-        memory = self.memory
+        engine, design = self.engine_at(fixed), self.stream(DESIGN, 0)
+        memory, shared = self.memory, Shared(size=count)
         exact = data.exact or all(o.noise_var == 0 for o in self.problem.outcomes.values())
         exact &= isinstance(self.engine.acquisition, Entry)  # controls repeat what they like
         points: list[Float[np.ndarray, " D"]] = []
@@ -188,7 +188,7 @@ class Session:
 
     @engine_work
     def answers(self, data: Data, *, fixed: Columns = NOTHING) -> Answers:
-        """The model of an answer: hyperparameters are averaged over more sets than in an ask."""
+        """The model of an answer, averaged over more hyperparameter sets than in an ask."""
         engine = self.engine_at(fixed)
         stream, data = self.stream(ANSWER, data.told), fitting.judge(engine, data, Info())
         memory = fitting.update(engine, stream.child(HYPER), self.memory, data, Info())
@@ -198,10 +198,10 @@ class Session:
     def done(self, data: Data, stop: Stop, *, fixed: Columns = NOTHING) -> bool:
         """Whether a search is over; see `Stop`.
 
-        Looking costs more than an ask, and is spared while the optima that the last ask has sampled
-        say that the end is far: unless half of the chance is there for the best tried point, only
-        every time that there are half as many trials again. Where asks sample no optima, every time
-        that there are a quarter more.
+        A look costs more than an ask, so it is skipped while the optima of the last ask show that
+        the end is far: unless the best tried point has half of the required chance, the next look
+        is made when the number of trials has grown by half. If asks sample no optima, it is made
+        when the number has grown by a quarter.
         """
         check_one_objective(self.problem)
         last, gaps = self._look, self.info.gaps
@@ -219,18 +219,18 @@ class Session:
         return look.over
 
     def until(self, data: Data, stop: Stop, *, fixed: Columns = NOTHING) -> int | None:
-        """About how many more trials it takes until a search is over; None if nobody can say."""
+        """About how many more trials a search takes until it is over; None if unknown."""
         check_one_objective(self.problem)
         if data.told <= self.engine.initial:
             return None
         return self.answers(data, fixed=fixed).until(stop)
 
     def forget(self) -> None:
-        """Start the chains anew: a value that they followed was wrong."""
+        """Start the chains anew, as a value that they have seen was wrong."""
         self.memory = {}
 
     def to_json(self) -> dict[str, Any]:
-        """What exact continuation needs beside the trials."""
+        """What exact continuation needs besides the trials."""
         return {name: self._outcome_to_json(own) for name, own in self.memory.items()}
 
     def _outcome_to_json(self, own: OutcomeMemory) -> dict[str, Any] | None:
@@ -263,7 +263,7 @@ class Session:
 
 
 def region_of(space: Space) -> Region:
-    """The part of a space's cube that is within its limits."""
+    """The part of a space's cube that satisfies its limits."""
     cube, limits = Cube(space.layout), space.limits
     whole = Region.whole(cube)
     if space.shelf is not None:
@@ -282,7 +282,7 @@ def region_of(space: Space) -> Region:
 
 @engine_work
 def _after(engine: Engine, problem: Problem, earlier: tuple[EarlierStudy, ...]) -> Engine:
-    """The same engine after earlier studies."""
+    """The same engine with earlier studies."""
     if not engine.inference.standardises:
         raise ValueError(
             "earlier studies and known hyperparameters cannot be given together: how related a "
@@ -301,7 +301,7 @@ def _after(engine: Engine, problem: Problem, earlier: tuple[EarlierStudy, ...]) 
 
 
 def check_one_objective(problem: Problem) -> None:
-    """Whether anybody can say that hardly anything is left to be won: of a front nobody can."""
+    """Check that there is one objective: a front has no gap by which to end a search."""
     if problem.goal == "front":
         raise ValueError(
             f"stop needs one objective, and there are {', '.join(map(repr, problem.objectives))}: "
@@ -311,7 +311,7 @@ def check_one_objective(problem: Problem) -> None:
 
 
 def check_plate(n: object) -> int:
-    """How many trials a plate has, as a plain int."""
+    """The number of trials of a plate, as a plain int."""
     accepted = f"an int from 1 to {LARGEST_PLATE}, or left out for one trial that is not in a list"
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise TypeError(f"n must be {accepted}, not {n!r:.80}")
@@ -333,19 +333,21 @@ def _control(given: object) -> Control | None:
 
 
 def _serving(given: str | Callable[..., Any], problem: Problem) -> Entry:
-    """The entry of an acquisition function, if it serves what the problem looks for."""
+    """The registry entry of an acquisition function, if it suits the problem's goal."""
     entry = entry_of(given)
     check_goal(entry, problem.goal)
-    if problem.space.targets and problem.goal != "best":
-        raise ValueError(
-            f"a Fidelity, {', '.join(map(repr, problem.space.targets))}, goes with one objective "
-            "and no constraints so far: leave the other outcomes out, or the Fidelity"
-        )
     return entry
 
 
+def usual(problem: Problem) -> str:
+    """The acquisition function of a problem for which none was asked for."""
+    shelf = problem.space.shelf
+    once = shelf is not None and not shelf.repeat
+    return ONCE if once and problem.goal == "best" else ACQUISITION
+
+
 def make_inference(problem: Problem, given: object, settings: Settings) -> Inference:
-    """How hyperparameters are found, from a name or from known values in the user's units."""
+    """The way to find hyperparameters, from its name or from known values in the user's units."""
     if isinstance(given, str) and given == "marginal":
         return Marginal(settings.sets, settings.moves)
     if isinstance(given, str) and given == "map":

@@ -12,7 +12,7 @@ from optpair.gp.priors import Prior
 
 @dataclass(frozen=True)
 class Settings:
-    """How the engine spends its effort. The defaults suit 1 to 20 parameters.
+    """Settings of the engine. The defaults suit 1 to 20 parameters.
 
     Examples:
         >>> Settings(sets=6, exploit=0.0).pairs
@@ -23,9 +23,9 @@ class Settings:
     """`matern52`; `rbf` for very smooth objectives; `mixed` lets the data say which of the two;
     `additive` for many parameters whose effects roughly add up; or a `Kernel` of your own."""
     sets: int = 12
-    """M, the number of hyperparameter sets that are averaged over."""
+    """M, the number of hyperparameter sets to average over."""
     pairs: int = 8
-    """P, the optimal pairs sampled under each set."""
+    """P, the number of optimal pairs sampled under each set."""
     exploit: float | None = None
     """γ, the probability that a trial is the best predicted point instead, which guards against a
     wrong model. None means 0.1, or 0 if the hyperparameters are known."""
@@ -56,14 +56,17 @@ class Settings:
     """How many steps a climb has. None means 10 in one dimension, and 4 more per additional
     dimension, up to 24."""
     warp: bool = True
-    """Whether values far worse than the median are compressed (see `optpair.trials.transform`);
-    never if the space has a `Fidelity`."""
+    """Whether values far worse than the median are compressed (see `optpair.trials.transform`); if
+    the space has a `Fidelity`, where that explains them better (see `optpair.engine.warps`)."""
     doubt: bool = True
     """Whether values far better than what the other trials predict are doubted, and asked for again
     (see `optpair.engine.doubt`)."""
     repeat: bool = True
     """Whether the best trial is repeated once, after two trials per parameter, unless the noise is
     given (see `optpair.engine.repeats`)."""
+    once: bool = False
+    """Whether no point is asked for twice as long as another is left. Suits an objective whose
+    noise is the same each time a point is evaluated."""
     prior: Prior = field(default_factory=Prior)
     """Priors over the hyperparameters, on standardised values."""
 
@@ -76,7 +79,7 @@ class Settings:
                 object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
-        for name in ("warp", "doubt", "repeat"):
+        for name in ("warp", "doubt", "repeat", "once"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.prior, Prior):
@@ -84,7 +87,7 @@ class Settings:
 
 
 def _count(name: str, value: object, kind: object, least: int) -> int:
-    """A plain int of at least so much."""
+    """A plain int, not below a minimum."""
     accepted = f"{'' if kind == 'int' else 'None or '}an int of at least {least}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be {accepted}, not {value!r}")

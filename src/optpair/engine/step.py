@@ -1,8 +1,8 @@
 """Steps: from data to the next point to evaluate.
 
-Every step is a pure function of a stream, a memory and data. The memory makes the next step cheap
-(warm chains), never what makes it right: an engine that starts cold from the same data gives as
-good an answer.
+Every step is a pure function of a stream, a memory and data. The memory (warm chains) makes the
+next step cheaper, but no more correct: an engine that starts cold from the same data gives answers
+as good.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def suggest(
 ) -> tuple[Float[np.ndarray, " D"], Memory, Info]:
     """The next point to evaluate; `asked` counts the suggestions made before.
 
-    `shared` is what the suggestions before it in a plate have made, whose points are pending.
+    `shared` is what earlier suggestions of the same plate have computed; their points are pending.
     """
     shared = shared or Shared()
     x, memory = _suggested(engine, stream, memory, data, asked, design, shared)
@@ -57,18 +57,18 @@ def _suggested(
     if data.told < engine.initial:
         return design_point(engine, design, data, asked, shared), memory
     data = fitting.judge(engine, data, info)
-    confirm = not (engine.region.once or "confirm" in shared.kinds)
+    confirm = not (engine.once or "confirm" in shared.kinds)
     again = _to_repeat(engine, data) if confirm else None
     if again is not None:
         info.kind = "confirm"
         return again, memory
     share = engine.exploit(data) * _share_spent(engine, data)
-    exploit = stream.child(COIN).draw().uniform() < share
+    exploit = stream.child(COIN).draw().uniform() < shared.exploiting(share)
     memory = fitting.update(engine, stream.child(HYPER), memory, data, info)
     if shared.model is None:
         shared.model = fitting.condition(engine, memory, data, info)
     model = shared.model
-    if exploit and "exploit" not in shared.kinds:
+    if exploit:
         with info.stage("maximise"):
             x = optimum.predicted(
                 engine, stream.child(SEARCH), model, data, known=engine.known(data)
@@ -88,13 +88,13 @@ def _suggested(
 
 
 def _to_repeat(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
-    """A point that is worth a second look before anything else: a doubted one, or the best."""
+    """A point to repeat before anything else: a doubted one, or the best."""
     doubted = _unconfirmed(engine, data)
     return unrepeated(engine, data) if doubted is None else doubted
 
 
 def _unconfirmed(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
-    """The legal point of a doubted value that nobody has looked at again, the best first."""
+    """The legal point of the best doubted value that was not repeated yet."""
     for column in engine.objectives:
         rows = np.flatnonzero(data.doubted[:, column])
         rows = rows[engine.region.legal(data.X[rows])]
@@ -106,9 +106,9 @@ def _unconfirmed(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
 
 
 def _share_spent(engine: Engine, data: Data) -> float:
-    """What a trial has cost on average, beside one at the target that confirms the best point.
+    """The average cost of a trial, relative to one at the target that confirms the best point.
 
-    It is a share of what is spent that goes to confirming, not of the trials.
+    γ is a share of the cost that goes to confirming, not a share of the trials.
     """
     if not engine.prices:
         return 1.0

@@ -1,4 +1,4 @@
-"""Worth: what a point is by the averaged means, under constraints that probably hold.
+"""Worth: the value of a point by the averaged means, under constraints that probably hold.
 
 The chance that a point is feasible is a product over constraints k, each averaged over its own
 hyperparameter sets: outcomes are independent given the data.
@@ -6,14 +6,13 @@ hyperparameter sets: outcomes are independent given the data.
     (W1)  chance(x) = Π_k mean over sets of [Φ((high_k − m_k)/r_k) − Φ((low_k − m_k)/r_k)],
           r_k = c_k √s_k
 
-c_k is how much wider the intervals of an answer are by (L2), and 1 while a search looks for where
-to try next.
+c_k is the factor by which the intervals of an answer are widened, (L2); for suggestions it is 1.
 
 One objective is worth its mean. Of several objectives o, a compromise with weights w ≥ 0 is worth
 
     (W2)  worth(x) = min_o w_o (m_o − ideal_o) + 0.01 Σ_o w_o (m_o − ideal_o)
 
-so that every point of the front is the best for some weights, wherever the front bends.
+so that every point of the front is the best for some weights, whatever the shape of the front.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from optpair.shapes import Bool, Float
 
 SURE = 0.95
 """The chance of being feasible that an answer must have."""
-AIM = 0.96  # what a search aims at, so that it ends above that
+AIM = 0.96  # the chance that a search aims at, so that it ends above `SURE`
 STEEP = 10.0  # standardised units per standard deviation by which a chance falls short
 SUM = 0.01  # the share of the sum in a compromise
 FURTHEST = 1e6  # standard deviations: squares of larger ones lose their digits
-IMPOSSIBLE = -1e30  # the logarithm of no chance at all
+IMPOSSIBLE = -1e30  # the logarithm of a chance of zero
 
 
 class _Logs(NamedTuple):
@@ -49,7 +48,7 @@ class _Logs(NamedTuple):
     value: Float[np.ndarray, "M F q"]
     by_low: Float[np.ndarray, "M F q"]
     by_high: Float[np.ndarray, "M F q"]
-    low: Float[np.ndarray, "M F q"]  # in standard deviations; 0 where there is no limit
+    low: Float[np.ndarray, "M F q"]  # in standard deviations; 0 without a limit
     high: Float[np.ndarray, "M F q"]
     root: Float[np.ndarray, "M 1 q"]  # c √s
 
@@ -65,7 +64,7 @@ class Feasibility:
 
     @classmethod
     def of(cls, model: Model, *, wider: bool) -> Feasibility:
-        """Of a model's constraints; `wider` is that of an answer, by its sets and (L2)."""
+        """For a model's constraints; `wider` takes the sets of an answer, and (L2)."""
         posteriors = tuple(
             o.wider if wider and o.wider is not None else o.posterior for o in model.outcomes
         )
@@ -77,13 +76,13 @@ class Feasibility:
 
     @classmethod
     def within(cls, wanted: Wanted, posteriors: tuple[Posterior, ...]) -> Feasibility:
-        """Of what is wanted, with the posterior of every outcome."""
+        """For given limits, with the posterior of every outcome."""
         columns = list(wanted.constraints)
         own = tuple(posteriors[column] for column in columns)
         return cls(own, wanted.low[columns], wanted.high[columns], np.ones(len(columns)))
 
     def chance(self, X: Points) -> Float[np.ndarray, " q"]:
-        """P."""
+        """P, the probability at some points."""
         return np.asarray(np.exp(self.log_weight(X)))
 
     def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
@@ -144,7 +143,7 @@ def _log_mean(logs: Float[np.ndarray, "M F q"]) -> Float[np.ndarray, " q"]:
 
 @dataclass(frozen=True, repr=False)
 class Compromise(Acquisition):
-    """What a compromise is worth; row i of a climb has the i-th weights, or all have the only."""
+    """The worth of compromises; row i of a climb has the i-th weights, or all share the same."""
 
     means: tuple[Mean, ...]
     weights: Float[np.ndarray, "W O"]
@@ -185,10 +184,10 @@ class Compromise(Acquisition):
 
 @dataclass(frozen=True, repr=False)
 class Penalised(Acquisition):
-    """A worth, less what is lost where the chance of being feasible is below `AIM`.
+    """A worth, less a penalty if the chance of being feasible is below `AIM`.
 
-    Φ⁻¹(chance) is by how many standard deviations a point is feasible: what it falls short of
-    Φ⁻¹(AIM) costs `STEEP` each.
+    Φ⁻¹(chance) says by how many standard deviations a point is feasible; each one that is missing
+    from Φ⁻¹(AIM) costs `STEEP`.
     """
 
     worth: Acquisition
@@ -221,7 +220,7 @@ def _deviations(log_chance: Float[np.ndarray, " q"]) -> Float[np.ndarray, " q"]:
 
 
 def penalty(log_chance: Float[np.ndarray, " q"]) -> Float[np.ndarray, " q"]:
-    """What a point loses by a chance that is too small."""
+    """The penalty for a chance that is too small."""
     return STEEP * np.maximum(ndtri(AIM) - _deviations(log_chance), 0.0)
 
 
@@ -235,7 +234,7 @@ def compromise(
     weights: Float[np.ndarray, "W O"],
     ideal: Float[np.ndarray, " O"] | None = None,
 ) -> Compromise:
-    """Compromises between the objectives, measured from `ideal` or from the best means at data."""
+    """Compromises between the objectives, relative to `ideal` or the best means at the data."""
     posteriors = [model.outcomes[column].posterior for column in model.wanted.objectives]
     if ideal is None:
         means = [posterior.means_at_data().mean((0, 1)) for posterior in posteriors]
@@ -244,7 +243,7 @@ def compromise(
 
 
 def under_constraints(worth: Acquisition, model: Model, *, wider: bool) -> Acquisition:
-    """The same worth, less the penalty where there are constraints."""
+    """The same worth, less the penalty if there are constraints."""
     if not model.wanted.constraints:
         return worth
     return Penalised(worth, Feasibility.of(model, wider=wider))
@@ -255,11 +254,11 @@ def rank(
     chance: Float[np.ndarray, " q"] | None,
     met: Bool[np.ndarray, " q"] | None = None,
 ) -> Float[np.ndarray, " q"]:
-    """What recommendations are ranked by; the first of these rules that some point fulfils.
+    """What recommendations are ranked by: the first of these rules that some point fulfils.
 
     1. The best worth among points whose chance of being feasible is at least `SURE`.
-    2. The largest chance among points that were tried and found within all limits (`met`).
-    3. The largest chance of all.
+    2. The largest chance among tried points whose values were within all limits (`met`).
+    3. The largest chance.
     """
     if chance is None:
         return worth
@@ -270,9 +269,9 @@ def rank(
 
 
 def non_dominated(values: Float[np.ndarray, "q O"]) -> Bool[np.ndarray, " q"]:
-    """The rows that no other row is at least as good as in all, and better in one.
+    """The rows that no other row dominates (at least as good in all columns, better in one).
 
-    Of equal rows the first stays.
+    Of equal rows, the first stays.
     """
     order = np.lexsort(-values.T[::-1])
     keep, front = np.zeros(len(values), dtype=bool), np.empty((0, values.shape[1]))
@@ -284,7 +283,7 @@ def non_dominated(values: Float[np.ndarray, "q O"]) -> Bool[np.ndarray, " q"]:
 
 
 def unwanted(wanted: Wanted, Y: Float[np.ndarray, "t O"]) -> Float[np.ndarray, " t"]:
-    """How far values are beyond their limits in all; what was not measured is infinitely far."""
+    """How far values are beyond their limits in total; missing values are infinitely far."""
     out = np.zeros(len(Y))
     for column in wanted.constraints:
         low, high = wanted.low[column], wanted.high[column]

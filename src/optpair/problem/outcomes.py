@@ -15,6 +15,7 @@ from optpair.problem.parameters.base import SURE, check_sure
 Direction = Literal["minimize", "maximize"]
 
 MOST_NOISE = 1e150
+OPEN = ", or None where there is none"
 """A standard deviation beyond this has no finite square."""
 
 
@@ -111,7 +112,7 @@ class Constraint:
         for name in ("low", "high"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, check_target(name, value))
+                object.__setattr__(self, name, check_target(name, value, OPEN))
         if self.low is None and self.high is None:
             raise ValueError(
                 "a Constraint needs low or high, like Constraint(high=20.0), or both; an outcome "
@@ -202,19 +203,17 @@ def _signed(sign: float, low: float | None, high: float | None) -> tuple[float, 
     return ends if sign > 0 else (-ends[1], -ends[0])
 
 
-def check_target(name: str, value: object) -> float:
-    """A finite number as a plain float."""
+def check_target(name: str, value: object, instead: str = "") -> float:
+    """A finite number as a plain float; `instead` says what else is accepted."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, bool) or not isinstance(plain, int | float):
-        raise TypeError(f"{name} must be a finite number, or None, not {value!r:.80}")
+        raise TypeError(f"{name} must be a finite number{instead}, not {value!r:.80}")
     try:
         number = float(plain)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(
-            f"{name} must be a finite number, or None where there is none, not {value!r:.80}"
-        )
+        raise ValueError(f"{name} must be a finite number{instead}, not {value!r:.80}")
     return number
 
 
@@ -225,7 +224,8 @@ def _check_bounds(given: object) -> tuple[float | None, float | None] | None:
             f"bounds must be a pair like (0, 1), in which either may be None, not {given!r:.80}"
         )
     low, high = (
-        None if end is None else check_target(f"bounds[{i}]", end) for i, end in enumerate(given)
+        None if end is None else check_target(f"bounds[{i}]", end, OPEN)
+        for i, end in enumerate(given)
     )
     if low is not None and high is not None and not low < high:
         raise ValueError(f"bounds must increase, not ({low:g}, {high:g})")

@@ -19,6 +19,10 @@ MISSING = {"n/a", "na", "n.a.", "n.d.", "none", "null", "-", "\u2013", "—", "?
 """What people write into a cell that is meant to be empty."""
 
 
+FAILED = {"failed", "fail", "failure", "error"}
+"""What people write in place of the value of a trial that failed."""
+
+
 def guarded(value: object) -> object:
     """What a file holds: several numbers in a row, and no text that is a spreadsheet's formula.
 
@@ -60,6 +64,10 @@ def number(name: str, cell: Any) -> int | float:
             hint = f"; write a point for the decimal comma: {cell.replace(',', '.')}"
         elif cell.lower() in MISSING:
             hint = "; where nothing was measured, leave the cell empty"
+        elif cell.lower() in FAILED:
+            hint = (
+                "; where a trial failed, leave the cell empty and write true in a column 'failed'"
+            )
         raise ValueError(f"{name} must be a number, not {cell!r}{hint}")
     found = float(cell)
     if math.isinf(found):

@@ -22,7 +22,8 @@ class Estimate(NamedTuple):
     def times(self, sign: float) -> Estimate:
         """Of the values, or of their negatives."""
         ends = (self.low, self.high) if sign > 0 else (-self.high, -self.low)
-        return Estimate(sign * self.mean, self.std, *ends)
+        mean, low, high = (part + 0.0 for part in (sign * self.mean, *ends))  # −0 becomes 0
+        return Estimate(mean, self.std, low, high)
 
     def row(self, index: int) -> Estimate:
         """One of them."""

@@ -37,7 +37,7 @@ def read_told(problem: Problem, value: object, noise_var: object, failed: object
         noise = noises.pop(name, None)
         label = f"noise_var[{name!r}]" if isinstance(noise_var, Mapping) else "noise_var"
         known = None if noise is None else check_noise_var(noise, label)
-        numbers = list(given) if _is_list(given) else [given]
+        numbers = list(given) if is_list(given) else [given]
         outcomes[name] = _measured(problem, name, numbers, known)
     if any(noise is not None for noise in noises.values()):
         raise ValueError(f"noise_var is given for {', '.join(noises)}, which has no value")
@@ -99,6 +99,6 @@ def _check_bounds(name: str, number: float, outcome: Outcome) -> None:
         )
 
 
-def _is_list(given: object) -> bool:
+def is_list(given: object) -> bool:
     """Whether these are several numbers: a list, a tuple, or an array of one dimension."""
     return isinstance(given, list | tuple) or getattr(given, "ndim", 0) == 1

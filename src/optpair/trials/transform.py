@@ -20,7 +20,8 @@ values are compressed, if at all, around that limit, or the middle between two: 
 
     (Y1)  w(y) = centre + unit · asinh((y − centre)/unit)
 
-It is nearly linear up to a unit, and a logarithm beyond it.
+It is nearly linear up to a unit, and a logarithm beyond it. What is more than 1e10 units away
+counts as 1e10 units: a value of 1e300 says no more.
 
 The way back is the inverse of w down to the lowest value that was seen. Below it, where the inverse
 would explode (an exponential of an exponential), it goes on along its tangent there; around a
@@ -42,6 +43,7 @@ SMALLEST = 1e-307
 LOWEST = -np.finfo(np.float64).max  # as far as restored values go
 DEEPEST = 1e305  # units below the knee, at most
 DEEP = 3.0  # where values are compressed once more
+FAR = 1e10  # units from the centre of limits, at most
 MOST_NOISE = 1e8  # a standardised noise variance at which a value teaches nothing
 
 
@@ -57,13 +59,22 @@ class Scaling:
     centre: float | None = None  # of a constraint's limits: compressed on both sides, no knee
 
     @classmethod
-    def of(cls, y: Float[np.ndarray, " n"], warp: bool = True) -> Scaling:
-        """The scaling that suits the values y, of any size; constant values get any scale."""
+    def of(
+        cls,
+        y: Float[np.ndarray, " n"],
+        warp: bool = True,
+        usual: Float[np.ndarray, " k"] | None = None,
+    ) -> Scaling:
+        """The scaling that suits the values y, of any size; constant values get any scale.
+
+        What is bad is judged by `usual`, which is among them; by default by all of them.
+        """
         largest = float(np.max(np.abs(y)))
         if largest == 0.0:
             return cls()
         relative = y / largest  # so that nothing overflows on the way
-        first = cls._knee(relative) if warp else cls()
+        judged = relative if usual is None else usual / largest
+        first = cls._knee(judged) if warp else cls()
         warped = first.warp(relative)
         size = float(np.max(np.abs(warped)))
         share = float(np.std(warped / size)) if size > 0 else 0.0
@@ -84,7 +95,7 @@ class Scaling:
         unit = 1.4826 * float(np.median(better - middle))
         if unit <= ROUND_OFF * float(np.max(np.abs(better))):  # half of the values are the same
             unit = float(np.std(y))
-            if unit <= ROUND_OFF:  # of the largest, which is 1: all of them are
+            if unit <= ROUND_OFF:  # of the largest, which is at most 1: all of them are
                 return cls()
         return cls(knee=middle - unit, unit=unit)
 
@@ -92,7 +103,7 @@ class Scaling:
     def around(cls, y: Float[np.ndarray, " n"], centre: float, unit: float) -> Scaling:
         """The scaling of the values of a constraint, compressed by (Y1)."""
         away = y / unit - centre / unit
-        warped = np.arcsinh(away)
+        warped = np.arcsinh(np.clip(away, -FAR, FAR))
         spread = float(np.std(warped))
         furthest = float(np.max(np.abs(away))) * unit
         return cls(
@@ -117,7 +128,7 @@ class Scaling:
     def warp(self, y: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """w(y)."""
         if self.centre is not None:
-            away = y / self.unit - self.centre / self.unit
+            away = np.clip(y / self.unit - self.centre / self.unit, -FAR, FAR)
             return np.asarray(self.centre + self.unit * np.arcsinh(away))  # (Y1)
         below = self._below(y)
         knee = 0.0 if self.knee is None else self.knee
@@ -183,7 +194,7 @@ class Scaling:
     def _around(self, t: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """The inverse of (Y1) as far as values were seen, and its tangents from there on."""
         assert self.centre is not None
-        last = np.arcsinh(self.centre / self.unit - self.lowest / self.unit)
+        last = np.arcsinh(np.minimum(self.centre / self.unit - self.lowest / self.unit, FAR))
         with np.errstate(over="ignore"):
             beyond = np.cosh(last) * np.maximum(np.abs(t) - last, 0.0)
             away = np.sinh(np.minimum(np.abs(t), last)) + beyond
