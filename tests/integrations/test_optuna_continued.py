@@ -106,6 +106,27 @@ def test_the_same_seed_takes_up_the_same(study: Any) -> None:
     assert pickle.loads(pickle.dumps(again.sampler))._continuable is always
 
 
+def test_trials_under_a_constraint_are_taken_up_and_shown(tmp_path: Any) -> None:
+    """A trial that was continued is a look of the one that continues it, on the page as well."""
+    options = {"seed": 0, "search_space": SPACE, "settings": SETTINGS, "continuable": always}
+    study = optuna.create_study(sampler=JESSampler(**options))
+
+    def objective(trial: optuna.Trial) -> float:
+        x, epochs = trial.suggest_float("x", 0, 1), trial.suggest_int("epochs", 1, 81, log=True)
+        trial.set_constraint("limit", x - 0.25)
+        return loss(x, epochs)
+
+    study.optimize(objective, n_trials=16)
+    on = [t for t in study.trials if CONTINUES in t.user_attrs]
+    assert on
+    best = study.sampler.recommend(study)
+    assert best.params["epochs"] == 81
+    assert best.params["x"] == pytest.approx(0.25, abs=0.05)
+    assert len(model_of(study).told()) == 16 - len(on)
+    study.sampler.report(study, tmp_path / "page.html")
+    assert "continued" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def resting(study: Any) -> list[int]:
     model = model_of(study)
     return [trial.number for _, trial in model.resting(study, always)]

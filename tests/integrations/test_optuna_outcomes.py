@@ -221,15 +221,17 @@ def test_a_function_of_constraints_is_written_where_optuna_reads_it(
     np.testing.assert_array_equal(data.Y[:, 2], [1.0, 0.0])
 
 
-def test_a_constraint_must_be_a_number() -> None:
-    def undefined(trial: FrozenTrial) -> list[float]:
-        return [float("nan")]
-
-    study = optuna.create_study(sampler=JESSampler(constraints_func=undefined, **QUICK))
-    with pytest.raises(ValueError, match=r"for trial 0 returned \[nan\]"):
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+def test_a_constraints_function_is_a_function() -> None:
     with pytest.raises(TypeError, match="constraints_func must be a function of a trial"):
         JESSampler(constraints_func=[0.0])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("returned", [0.5, None, ["high"], [float("nan")]])
+def test_what_a_constraints_function_may_not_return(returned: Any) -> None:
+    study = optuna.create_study(sampler=JESSampler(constraints_func=lambda _: returned, **QUICK))
+    match = "must return a list of numbers, each at most 0 if the trial meets that constraint, and"
+    with pytest.raises((TypeError, ValueError), match=match):
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from optpair.integrations.optuna.steps import Steps
 
 SPACE = {"x": optuna.distributions.FloatDistribution(0, 1)}
 EPOCHS = 27
+PRUNED = {0.5: TrialState.PRUNED}
 
 
 def curve(x: float, epoch: int) -> float:
@@ -58,6 +59,27 @@ def test_the_same_answer_for_less_than_half_of_the_epochs(pruned: Any) -> None:
     assert set(best.params) == {"x"}
     assert curve(best.params["x"], EPOCHS - 1) < truth.min() + 0.02
     assert best.interval[0] <= curve(best.params["x"], EPOCHS - 1) <= best.interval[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_short_study_does_not_take_the_parameter_for_luck(seed: int) -> None:
+    """Without noise x alone sets curves apart, whatever the first few of them seemed to say."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for epoch in range(EPOCHS):
+            loss = (x - 0.3) ** 2 + (1 + epoch) ** -0.7
+            trial.report(loss, epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return loss
+
+    sampler = JESSampler(seed=seed)
+    study = optuna.create_study(sampler=sampler, pruner=JESPruner())
+    study.optimize(objective, n_trials=16)
+    best = sampler.recommend(study)
+    assert best.params["x"] == pytest.approx(0.3, abs=0.05)
+    assert best.mean == pytest.approx(EPOCHS**-0.7, abs=0.01)
 
 
 def test_trials_end_at_the_levels_only(pruned: Any) -> None:
@@ -128,22 +150,49 @@ def test_a_study_without_reports_is_as_it_was() -> None:
     assert studies[0] == studies[1]
 
 
+@pytest.mark.parametrize("by_function", [False, True])
+def test_pruning_under_a_constraint(by_function: bool, tmp_path: Any) -> None:
+    """x may be 0.25 at most, and is known from the first epoch on."""
+    options: dict[str, Any] = {}
+    if by_function:
+        options["constraints_func"] = lambda trial: [trial.params["x"] - 0.25]
+    sampler, fits = JESSampler(seed=0, search_space=SPACE, **options), [0]
+    study = optuna.create_study(sampler=sampler, pruner=JESPruner())
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if not by_function:
+            trial.set_constraint("limit", x - 0.25)
+        for epoch in range(EPOCHS):
+            fits[0] += 1
+            trial.report(curve(x, epoch), epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return curve(x, epoch)
+
+    study.optimize(objective, n_trials=14)
+    assert fits[0] < 0.75 * 14 * EPOCHS
+    best = sampler.recommend(study)
+    assert best.params["x"] == pytest.approx(0.25, abs=0.01)
+    assert best.chance >= 0.95
+    model = sampler._reader.read(study, SPACE)
+    assert model.domain.steps is not None
+    for trial in model.told():  # a limit is known of what was seen last
+        assert len(trial.outcomes) == 2
+        assert all(len(look.outcomes) == 1 for look in trial.looks)
+    assert len(model.told()) == 14
+    sampler.report(study, tmp_path / "page.html")
+
+
 def test_where_steps_are_not_modelled_a_pruned_trial_teaches_nothing() -> None:
     sampler = JESSampler(seed=0, search_space=SPACE)
-    study = optuna.create_study(sampler=sampler)
+    study = optuna.create_study(sampler=sampler, directions=["minimize", "minimize"])
     for x in (0.1, 0.5, 0.9):
         trial = study.ask(SPACE)
-        for epoch in range(4):
-            trial.report(curve(x, epoch), epoch)
-        trial.set_constraint("limit", -1.0)
-        if x == 0.5:
-            study.tell(trial, state=TrialState.PRUNED)
-        else:
-            study.tell(trial, curve(x, 3))
+        study.tell(trial, [curve(x, 3), x] if x != 0.5 else None, state=PRUNED.get(x))
     model = sampler._reader.read(study, SPACE)
     assert model.domain.steps is None
     assert [trial.id for trial in model.told()] == [0, 2]
-    assert sampler.recommend(study).chance is not None
 
 
 def test_several_objectives_are_not_pruned() -> None:

@@ -134,6 +134,15 @@ def test_noise_is_the_spread_over_folds_or_inferred_or_known() -> None:
     assert all(trial.noise_var is None for trial in one)
 
 
+@pytest.mark.parametrize("noise", ["folds", 1.0])
+def test_on_the_same_folds_no_point_is_tried_twice(noise: Any) -> None:
+    """Unless the user says how noisy a score is."""
+    space, options = {"right": Ordinal([0.1, 0.3, 0.5, 0.7, 0.9])}, {**CHEAP, "cv": KFold(3)}
+    search = JESSearchCV(Moody(), space, noise=noise, **options).fit(TOLD, ANSWER)
+    rights = search.cv_results_["param_right"].tolist()[:5]
+    assert (len(set(rights)) == 5) == (noise == "folds")
+
+
 def test_all_trials_see_the_same_folds() -> None:
     seen: list[tuple[int, ...]] = []
 

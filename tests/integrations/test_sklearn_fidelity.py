@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from optpair import Fidelity, Float, Int, Settings, Space
+from optpair import Constraint, Fidelity, Float, Int, Settings, Space
 from optpair.integrations.sklearn import JESSearchCV
 from optpair.integrations.sklearn.splits import Portions, SameFolds
 from shell_cases import TINY
@@ -202,16 +202,23 @@ def test_enough_rows_for_every_class() -> None:
         ({"min_resources": 3}, ValueError, "min_resources=3 needs a resource"),
         ({"max_resources": 3}, ValueError, "max_resources=3 needs a resource"),
         ({"cost": "money"}, ValueError, "cost must be 'resource' or 'seconds', not 'money'"),
-        (
-            {"resource": "rounds", "outcomes": {"score": "maximize", "fit_time": "minimize"}},
-            ValueError,
-            "goes with one objective and no constraints so far",
-        ),
     ],
 )
 def test_resources_that_are_refused(options: dict[str, Any], kind: type, said: str) -> None:
     with pytest.raises(kind, match=re.escape(said)):
         searched(**options)
+
+
+def test_several_outcomes_of_a_resource(tmp_path: Path) -> None:
+    """The answer is at all of the resource, for a constraint as for two objectives."""
+    scoring = {"score": score, "size": lambda model, X, y=None: model.width}
+    for size in (Constraint(high=0.5), "minimize"):
+        outcomes = {"score": "maximize", "size": size}
+        search = searched(resource="n_samples", scoring=scoring, refit="score", outcomes=outcomes)
+        chosen = search.cv_results_["n_resources"]
+        assert len(set(chosen)) > 2
+        assert chosen[search.best_index_] == 270
+        search.report(tmp_path / "page.html")
 
 
 def test_resources_that_the_estimator_does_not_say() -> None:

@@ -10,14 +10,22 @@ except ModuleNotFoundError as error:
         "JESSampler needs Optuna: pip install 'optpair[optuna]'", name="optuna"
     ) from error
 
-from optpair.integrations.optuna.attributes import CONTINUES, COST, NOISE_VAR
+from optpair.integrations.optuna.attributes import CONTINUES, COST, NOISE_VAR, REPLICATES
 
 if TYPE_CHECKING:
     from optpair.integrations.optuna.pruner import JESPruner
     from optpair.integrations.optuna.sampler import JESSampler
     from optpair.integrations.optuna.stopping import StopCallback
 
-__all__ = ["CONTINUES", "COST", "NOISE_VAR", "JESPruner", "JESSampler", "StopCallback"]
+__all__ = [
+    "CONTINUES",
+    "COST",
+    "NOISE_VAR",
+    "REPLICATES",
+    "JESPruner",
+    "JESSampler",
+    "StopCallback",
+]
 
 _HOMES = {"JESPruner": "pruner", "JESSampler": "sampler", "StopCallback": "stopping"}
 

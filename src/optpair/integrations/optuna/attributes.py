@@ -23,6 +23,13 @@ __all__ = ["set_system_attribute", "set_user_attribute"]
 NOISE_VAR = "optpair:noise_var"
 """The user attribute that holds the variance of a value's noise, where it is known."""
 
+REPLICATES = "optpair:replicates"
+"""The user attribute that holds every value of a trial that was measured several times.
+
+A list or, where the study says what its outcomes are, lists by their names. The trial's own value
+is their mean.
+"""
+
 FAILED = "optpair:failed"
 """Set where the objective failed. A failed trial without it lost its worker: it teaches nothing."""
 
@@ -79,6 +86,16 @@ def state(trial: FrozenTrial) -> State:
     return "cancelled" if trial.system_attrs.get(FORGOTTEN) == "cancelled" else "stale"
 
 
+def shown_state(trial: FrozenTrial) -> str:
+    """What a page calls it.
+
+    In a study that was made without optpair nobody wrote down why a trial failed, and the model
+    makes nothing of it, as its worker may have been lost. Optuna calls that a failure.
+    """
+    unmarked = trial.state == TrialState.FAIL and FORGOTTEN not in trial.system_attrs
+    return "failed" if unmarked else state(trial)
+
+
 def cost_of(trial: FrozenTrial) -> float | None:
     """What a trial cost, where that is known: a finite number above 0."""
     given = trial.user_attrs.get(COST)
@@ -104,12 +121,14 @@ def revise(
     value: float | Mapping[str, float] | None,
     noise_var: float | Mapping[str, float] | None = None,
     message: str | None = None,
+    replicates: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
 ) -> None:
     """Correct what a trial that has ended was told; without a value it failed.
 
-    Where the study says what its outcomes are, values and variances are by their names.
+    Where the study says what its outcomes are, values, variances and replicates are by their names.
     """
     said = {"value": _plain(value), "noise_var": _plain(noise_var), "message": message}
+    said |= {"replicates": replicates} if replicates else {}
     study.set_user_attr(f"{REVISED}{number}", said)
 
 
@@ -170,6 +189,7 @@ def _corrected(trial: FrozenTrial, said: Mapping[str, Any], names: Sequence[str]
     now.state = TrialState.FAIL if failed else now.state
     now.values = values if whole else None
     noted = {NOISE_VAR: said.get("noise_var"), OUTPUT: said.get("message")}
+    noted[REPLICATES] = said.get("replicates")
     noted[OUTCOMES] = value if isinstance(value, Mapping) else None
     kept = {key: v for key, v in trial.user_attrs.items() if key not in noted}
     now.user_attrs = kept | {key: v for key, v in noted.items() if v is not None}

@@ -91,7 +91,7 @@ class StudyModel:
         """A trial with what it reported on the way; one that did not end counts as it was last."""
         steps, params = self.domain.steps, known_params(trial, self.domain.distributions)
         assert steps is not None
-        (name,) = self.problem.names
+        (name,) = self.outcomes.objectives
         looks = {n: {name: Measurement(v)} for n, v in steps.looks(trial).items()}
         if trial.state == TrialState.COMPLETE:
             ended = self.outcomes.measured(trial)
@@ -102,6 +102,9 @@ class StudyModel:
             if ended is not None:
                 looks[steps.count] = ended
         last = max(looks, default=None)
+        if trial.state == TrialState.PRUNED and last is not None:
+            limits = self.outcomes.measured(trial) or {}
+            looks[last] = {**limits, **looks[last]}
         point = None if last is None else self.domain.encode(params, last)
         if last is None or point is None:
             return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from optuna import Study
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from optpair.integrations.optuna.attributes import NOISE_VAR, OUTCOMES
+from optpair.integrations.optuna.attributes import NOISE_VAR, OUTCOMES, REPLICATES
 from optpair.integrations.optuna.private import study_attributes
 from optpair.problem.defaults import LARGEST
 from optpair.problem.outcomes import (
@@ -23,11 +24,13 @@ from optpair.problem.outcomes import (
     outcome_from_json,
 )
 from optpair.problem.problem import VALUE
-from optpair.trials.numbers import check_noise_var
+from optpair.trials.numbers import check_noise_var, check_value
 from optpair.trials.trial import Measurement
 
 MET = Constraint(high=0.0)
 """What Optuna calls feasible: a value of at most 0."""
+
+MEASURED_TWICE = 2  # values, at least, of what was measured several times
 
 _log = optuna.logging.get_logger("optuna.optpair")
 
@@ -76,8 +79,13 @@ class StudyOutcomes:
         found = self.values(trial)
         if not found or not all(abs(value) <= LARGEST for value in found.values()):
             return None
-        noise = noise_vars(trial, tuple(self.objectives), tuple(self.all))
-        return {name: Measurement(float(v), noise.get(name)) for name, v in found.items()}
+        objectives, names = tuple(self.objectives), tuple(self.all)
+        noise = noise_vars(trial, objectives, names)
+        several = replicates(trial, found, objectives, names)
+        return {
+            name: Measurement(float(v), noise.get(name), several.get(name, ()))
+            for name, v in found.items()
+        }
 
     def values(self, trial: FrozenTrial) -> dict[str, float]:
         """The values of a told trial by the outcomes' names, those that it has."""
@@ -111,19 +119,63 @@ def noise_vars(
     trial: FrozenTrial, objectives: tuple[str, ...], names: tuple[str, ...]
 ) -> dict[str, float]:
     """The known noise variances of a trial's outcomes; what is wrong is said, and not used."""
-    given = trial.user_attrs.get(NOISE_VAR)
+    return _read(trial, NOISE_VAR, objectives, names, "0.01", check_noise_var)
+
+
+def replicates(
+    trial: FrozenTrial,
+    values: Mapping[str, float],
+    objectives: tuple[str, ...],
+    names: tuple[str, ...],
+) -> dict[str, tuple[float, ...]]:
+    """Every value of a trial's outcomes that were measured several times; see `noise_vars`.
+
+    Those that do not average what the trial was told are not used, either.
+    """
+    found = _read(trial, REPLICATES, objectives, names, "[1.2, 1.4]", _check_several)
+    for name, own in list(found.items()):
+        mean = math.fsum(value / len(own) for value in own)
+        if not math.isclose(mean, values.get(name, math.nan), rel_tol=1e-9, abs_tol=1e-300):
+            del found[name]
+            _log.warning(
+                f"Trial {trial.number}'s {REPLICATES} is not used: {name} averages {mean:g} there, "
+                f"and the trial has {values.get(name)}; tell the mean as the value."
+            )
+    return found
+
+
+def _check_several(given: Any) -> tuple[float, ...]:
+    if not isinstance(given, list | tuple) or len(given) < MEASURED_TWICE:
+        raise TypeError(f"it must be a list of two numbers or more, not {given!r:.80}")
+    return tuple(check_value(number, "it", "leave out what was not measured") for number in given)
+
+
+def _read(
+    trial: FrozenTrial,
+    key: str,
+    objectives: tuple[str, ...],
+    names: tuple[str, ...],
+    example: str,
+    check: Callable[[Any], Any],
+) -> dict[str, Any]:
+    """What an attribute says of a trial's outcomes."""
+    given = trial.user_attrs.get(key)
     if given is None:
         return {}
     try:
-        return _noise_vars(given, objectives, names)
+        return _by_name(given, objectives, names, example, check)
     except (TypeError, ValueError) as error:
-        _log.warning(f"Trial {trial.number}'s {NOISE_VAR} is not used: {error}.")
+        _log.warning(f"Trial {trial.number}'s {key} is not used: {error}.")
         return {}
 
 
-def _noise_vars(
-    given: Any, objectives: tuple[str, ...], names: tuple[str, ...]
-) -> dict[str, float]:
+def _by_name(
+    given: Any,
+    objectives: tuple[str, ...],
+    names: tuple[str, ...],
+    example: str,
+    check: Callable[[Any], Any],
+) -> dict[str, Any]:
     if isinstance(given, Mapping):
         for name in given:
             if name not in names:
@@ -131,13 +183,13 @@ def _noise_vars(
                 raise ValueError(
                     f"it must have names among {known}, not {name!r}{meant(name, names)}"
                 )
-        return {name: check_noise_var(value) for name, value in given.items()}
+        return {name: check(value) for name, value in given.items()}
     if len(objectives) > 1:
         raise ValueError(
-            f"of several objectives it must be a dict by name, like {{{objectives[0]!r}: 0.01}}, "
-            f"not {given!r:.80}"
+            f"of several objectives it must be a dict by name, like "
+            f"{{{objectives[0]!r}: {example}}}, not {given!r:.80}"
         )
-    return {objectives[0]: check_noise_var(given)}
+    return {objectives[0]: check(given)}
 
 
 def _direction(given: StudyDirection) -> Direction:

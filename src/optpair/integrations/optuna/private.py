@@ -50,12 +50,20 @@ def set_user_attribute(study: Study, trial: FrozenTrial | Trial, key: str, value
 
 def set_constraints(study: Study, trial: FrozenTrial, values: Sequence[float]) -> None:
     """Set what `constraints_func` returned where `trial.constraints` and other samplers find it."""
-    numbers = [float(value) for value in values]
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise TypeError(_wrong(trial, values)) from error
     if any(math.isnan(number) for number in numbers):
-        raise ValueError(
-            f"constraints_func must return numbers, and for trial {trial.number} returned {values}"
-        )
+        raise ValueError(_wrong(trial, values))
     set_system_attribute(study, trial, _CONSTRAINTS_KEY, numbers)
+
+
+def _wrong(trial: FrozenTrial | Trial, values: Any) -> str:
+    return (
+        "constraints_func must return a list of numbers, each at most 0 if the trial meets that "
+        f"constraint, and for trial {trial.number} returned {values!r:.80}"
+    )
 
 
 def constraint_attribute(name: str) -> str:

@@ -204,7 +204,7 @@ class StudyReader:
             limits=options.limits,
             guesses=options.guesses,
             learnt=learnt,
-            steps=steps if len(outcomes.all) == 1 and options.may_look else None,
+            steps=steps if len(outcomes.objectives) == 1 and options.may_look else None,
         )
         problem = Problem(domain.space, outcomes.all)
         earlier = read_earlier(options.earlier, problem)

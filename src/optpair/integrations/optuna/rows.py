@@ -16,6 +16,7 @@ from optpair.integrations.optuna.attributes import (
     cost_of,
     known_params,
     published,
+    shown_state,
     state,
 )
 from optpair.integrations.optuna.model import StudyModel
@@ -41,9 +42,8 @@ def row_of(
     (name,) = outcomes.objectives
     value = outcomes.values(trial).get(name) if told else None
     finite = value is None or abs(value) <= LARGEST
-    became = "pruned" if trial.state == TrialState.PRUNED else state(trial)
-    known = model is not None and model.trials.get(trial.number) is not None
-    continued = known and trial.number not in runs
+    became = "pruned" if trial.state == TrialState.PRUNED else shown_state(trial)
+    continued = _is_continued(trial, model, runs)
     return report.Row(
         trial.number,
         "continued" if continued else became if finite else "failed",  # as the model takes it
@@ -58,6 +58,12 @@ def row_of(
         steps=_on_the_way(trial, runs.get(trial.number), model),
         cost=cost_of(trial),
     )
+
+
+def _is_continued(trial: FrozenTrial, model: StudyModel | None, runs: Mapping[int, Trial]) -> bool:
+    """Whether the model has a trial as a look of the one that continues it."""
+    known = model is not None and model.trials.get(trial.number) is not None
+    return known and trial.number not in runs
 
 
 def _on_the_way(
@@ -80,18 +86,19 @@ def _seconds(when: datetime | None) -> float | None:
     return None if when is None else when.timestamp()
 
 
-def joint_row(trial: FrozenTrial, model: StudyModel) -> report.Row:
+def joint_row(trial: FrozenTrial, model: StudyModel, runs: Mapping[int, Trial]) -> report.Row:
     """A trial with several outcomes as a page shows it: told only where the model has it."""
-    params, became = _shown_params(trial, model), state(trial)
+    continued = _is_continued(trial, model, runs)
+    params, became = _shown_params(trial, model), shown_state(trial)
     known = model.trials.get(trial.number)
     taken = "left out" if known is None else known.state
     found = {} if known is None else known.outcomes
     return report.Row(
         trial.number,
-        taken if became == "told" else became,
+        "continued" if continued else taken if became == "told" else became,
         params,
         message=str(trial.user_attrs.get(OUTPUT) or ""),
-        x=_point(trial, model),
+        x=None if continued else _point(trial, model),
         outcomes={name: own.value for name, own in found.items()},
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),

@@ -56,7 +56,6 @@ from optpair.integrations.optuna.reader import NothingSharedError, StudyReader
 from optpair.integrations.optuna.rows import fidelity, is_known, joint_row, row_of
 from optpair.integrations.optuna.space import SearchSpace
 from optpair.integrations.optuna.steps import STEP
-from optpair.problem.defaults import ACQUISITION
 from optpair.problem.limits import Where
 from optpair.problem.outcomes import Objective, Outcome
 from optpair.problem.problem import VALUE, Problem
@@ -141,7 +140,7 @@ class JESSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         noise: float | None = None,
-        acquisition: str | Callable[..., Any] = ACQUISITION,
+        acquisition: str | Callable[..., Any] | None = None,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
         earlier: Iterable[Any] = (),
@@ -414,11 +413,11 @@ class JESSampler(BaseSampler):
                 steps = "" if own.domain.steps is None else STEP
                 model = report.Model(own.domain.space, initial, asked, choices, single, steps)
             trials = read_trials(study, revised=None if own is None else own.revised)
+            runs = {} if own is None else {run.id: run for run in own.runs()}
             heading = study.study_name if name is None else name
             if several and own is not None and model is not None:
-                joint = tuple(joint_row(t, own) for t in trials if own.has_read(t))
+                joint = tuple(joint_row(t, own, runs) for t in trials if own.has_read(t))
                 return JointSubject(heading, own.problem, joint, model)
-            runs = {} if own is None else {run.id: run for run in own.runs()}
             rows = tuple(row_of(t, own, outcomes, runs) for t in trials if is_known(t, own))
             (objective,) = outcomes.objectives.values()
             step = (None if own is None else fidelity(own)) or "step"

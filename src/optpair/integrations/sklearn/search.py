@@ -48,7 +48,6 @@ from optpair.integrations.sklearn.rows import RESOURCES, Lost, Results, placed, 
 from optpair.integrations.sklearn.space import Choices, NumberedSpace
 from optpair.integrations.sklearn.splits import Portions, SameFolds
 from optpair.optimizer import Optimizer
-from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Direction, Outcome, check_noise
 from optpair.problem.space import Space
 from optpair.report import JointSubject, Subject
@@ -159,7 +158,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         min_resources: int | float | Literal["auto"] = "auto",
         max_resources: int | Literal["auto"] = "auto",
         cost: Literal["resource", "seconds"] = "resource",
-        acquisition: str = ACQUISITION,
+        acquisition: str | None = None,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
     ) -> None:
@@ -247,7 +246,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         _check_count("batch", self.batch)
         metric, seed = named(self.refit), _seed(self.random_state)
         outcomes = outcomes_of(self.outcomes, _known_noise(self.noise), self.refit)
-        self._check_cost(len(outcomes) > 1)
+        self._check_cost()
         X, y, groups = self._data
         splits = self.cv.get_n_splits(X, y, groups)
         self._resource = resource = resource_of(self, X, y, splits)
@@ -258,7 +257,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             seed=seed,
             acquisition=self.acquisition,
             hyperparameters=self.hyperparameters,
-            settings=self.settings,
+            settings=self._settings(),
         )
         classes = is_classifier(self.estimator)
         portions = Portions(self.cv, y, seed, _num_samples(X), classes=classes)
@@ -337,15 +336,16 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             for i in range(len(candidates))
         ], None
 
-    def _check_cost(self, several: bool) -> None:
-        """Refuse what a resource and a cost cannot be, or cannot go with."""
+    def _settings(self) -> Settings | None:
+        """The settings; on the same folds a repeat has the same errors, and teaches nothing."""
+        if not isinstance(self.noise, str):
+            return self.settings
+        return replace(self.settings or Settings(), once=True)
+
+    def _check_cost(self) -> None:
+        """Refuse what a cost cannot be."""
         if self.cost not in ("resource", "seconds"):
             raise ValueError(f"cost must be 'resource' or 'seconds', not {self.cost!r:.80}")
-        if several and self.resource is not None:
-            raise ValueError(
-                f"resource={self.resource!r:.80} goes with one objective and no constraints so "
-                "far: leave it out, or all outcomes but one"
-            )
 
     def _metric(self, results: Results) -> str:
         """The name of the metric that is searched for, as `cv_results_` has it."""
