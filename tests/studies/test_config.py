@@ -68,7 +68,7 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
     file = load(write(tmp_path, "[objective]\npython = 'mine:f'\n" + SPACE))
     assert file.name == "tune"
     assert file.storage == f"sqlite:///{tmp_path}/tune.db"
-    assert (file.evaluations, file.seed, file.sampler) == (50, 0, "jes-peak")
+    assert (file.evaluations, file.seed, file.sampler) == (50, 0, None)
     assert file.outcomes == {"value": Objective("minimize")}
     assert not file.named
     assert file.noise is None
@@ -270,6 +270,16 @@ def test_limits(tmp_path: Path) -> None:
 def test_limits_that_are_refused(where: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=message):
         load(write(tmp_path, f"[study]\nwhere = {where}\n{SPACE}"))
+
+
+def test_a_url_and_a_saved_run_are_no_study_files(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"URL is no study file.* optpair report and") as refused:
+        load("postgresql://user:secret@host/db")
+    assert "secret" not in str(refused.value)
+    path = tmp_path / "run.json"
+    path.write_text('{"version": 3}', encoding="utf-8")
+    with pytest.raises(StudyError, match=r"is JSON, and no study file.* optpair report and"):
+        load(path)
 
 
 def test_a_database_is_no_study_file(tmp_path: Path) -> None:

@@ -118,10 +118,6 @@ def test_without_a_fidelity_there_is_no_folder_to_go_on_from(tmp_path: Path) -> 
         ("[budget]\ncost = 1\nseconds = 2", "must have either cost"),
         ("[budget]\ncost = 0", "cost must be a finite number above 0, not 0"),
         ("[budget]\nsecond = 1", "unknown key 'second'; did you mean 'seconds'"),
-        (
-            '[outcomes]\na = "minimize"\nb = { high = 1 }',
-            "a fidelity, epochs, works with one outcome only",
-        ),
     ],
 )
 def test_budgets_that_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -277,7 +277,7 @@ def test_ask_tell_and_revise_by_hand(tmp_path: Path) -> None:
         ),
         (["gain=1.5"], 1, "gain must be within its bounds"),
         (["gain=nan"], 2, "must be a finite number, not nan"),
-        (["gain=1", "gain=2"], 2, "VALUE is given twice for gain"),
+        (["gain=0.5", "gain=2"], 1, "gain must be within its bounds"),
         (["gain=1", "--noise-var", "cost=1"], 1, "noise_var has 'cost', which has no value"),
         (["=1"], 2, "VALUE must be like NAME=VALUE"),
         (["{x}"], 2, "is not JSON"),

@@ -233,8 +233,9 @@ def tell(
         list[str] | None,
         typer.Argument(
             metavar="TRIAL VALUE",
-            help="The trial's number, as `ask` gave it, and its value; with --params, only the "
-            "value. With several outcomes, NAME=VALUE for each that was measured.",
+            help="The trial's number, as `ask` gave it, and its value, or several that were "
+            "measured in turn; with --params, only the value. With several outcomes, NAME=VALUE "
+            "for each that was measured.",
         ),
     ] = None,
     params: Annotated[
@@ -286,7 +287,7 @@ def revise(
         list[str] | None,
         typer.Argument(
             metavar="VALUE",
-            help="The right value; with several outcomes, NAME=VALUE for each.",
+            help="The right value, or values; with several outcomes, NAME=VALUE for each.",
         ),
     ] = None,
     noise_var: NoiseVar = None,
@@ -406,10 +407,10 @@ def export(
 ) -> None:
     """Print every trial as CSV, or as JSON."""
     with _study(file) as study:
-        from optpair.studies import commands
+        from optpair.studies.export import as_csv, rows
 
-        rows = commands.export(study)
-        text = json_.dumps(rows, indent=2) + "\n" if json else commands.as_csv(study, rows)
+        found = rows(study)
+        text = json_.dumps(found, indent=2) + "\n" if json else as_csv(study, found)
         if out is None:
             sys.stdout.write(text)
             return

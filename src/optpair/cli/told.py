@@ -10,40 +10,45 @@ from optpair.cli.exit_codes import USAGE, fail
 from optpair.problem.defaults import LARGEST
 
 
-def numbers(what: str, words: Sequence[str]) -> dict[str, float]:
+def numbers(what: str, words: Sequence[str]) -> dict[str, list[float]]:
     """Numbers by the names of their outcomes, "" where there is none.
 
-    Words are like 0.93 or accuracy=0.93, or a JSON object like the last line of a command.
+    Words are like 0.93 or accuracy=0.93, or a JSON object like the last line of a command. Several
+    of one name are repeated measurements.
     """
-    found: dict[str, float] = {}
+    found: dict[str, list[float]] = {}
     for word in words:
-        for name, value in _pairs(what, word).items():
-            if name in found:
-                several = f"{what} is given twice"
-                fail(f"{several} for {name}" if name else f"{several}: {word!r} is too many", USAGE)
-            found[name] = value
+        for name, values in _pairs(what, word).items():
+            found.setdefault(name, []).extend(values)
     return found
 
 
 def named(what: str, words: Sequence[str]) -> dict[str, float]:
-    """Numbers that need names."""
+    """Numbers that need names, one for each."""
     found = numbers(what, words)
     if "" in found:
-        fail(f"{what} must be like NAME=NUMBER, not {found['']:g}", USAGE)
-    return found
+        fail(f"{what} must be like NAME=NUMBER, not {found[''][0]:g}", USAGE)
+    for name, values in found.items():
+        if len(values) > 1:
+            fail(f"{what} is given twice for {name}", USAGE)
+    return {name: values[0] for name, values in found.items()}
 
 
-def _pairs(what: str, word: str) -> dict[str, float]:
+def _pairs(what: str, word: str) -> dict[str, list[float]]:
     if word.lstrip().startswith("{"):
         try:
             given = json.loads(word)
         except ValueError as error:
             fail(f"{what} {word!r} is not JSON: {error}", USAGE)
-        return {name: _number(what, value) for name, value in given.items() if value is not None}
+        return {
+            name: [_number(what, v) for v in (value if isinstance(value, list) else [value])]
+            for name, value in given.items()
+            if value is not None
+        }
     name, sign, value = word.rpartition("=")
     if sign and not name:
         fail(f"{what} must be like NAME=VALUE, not {word!r}", USAGE)
-    return {name.strip(): _number(what, value)}
+    return {name.strip(): [_number(what, value)]}
 
 
 def _number(what: str, given: Any) -> float:
@@ -57,7 +62,7 @@ def _number(what: str, given: Any) -> float:
 
 
 def variances(
-    words: Sequence[str] | None, values: Mapping[str, float], failed: bool, message: str | None
+    words: Sequence[str] | None, values: Mapping[str, object], failed: bool, message: str | None
 ) -> dict[str, float]:
     """The variances that go with some values; a message goes with none."""
     if (words and not values) or (message and not failed):

@@ -27,12 +27,11 @@ from optpair.studies.lifecycle import trials as _trials
 from optpair.studies.objective import KEPT
 from optpair.studies.points import context as read_context
 from optpair.studies.points import point
-from optpair.studies.results import Result, best, checked, spending, values_of
+from optpair.studies.results import Result, best, checked, listed, spending, values_of
 from optpair.studies.samplers import make_sampler
 from optpair.studies.storage import AwayError, open_study, retry, shown, storage_errors
 from optpair.studies.worker import Interrupts, Say, add_trial, end, is_over, suggest, work
 from optpair.studies.worker import ask as ask_in
-from optpair.trials.table import csv_text
 
 if TYPE_CHECKING:
     from optpair.integrations.optuna import JESSampler
@@ -217,10 +216,11 @@ def _ask(file: StudyFile, study: Study, context: Mapping[str, Any]) -> dict[str,
 class Told:
     """What was told of a trial, before the outcomes' names are checked.
 
-    Values and variances are by name, `ONLY` for the only outcome. Without values it failed.
+    Values and variances are by name, `ONLY` for the only outcome; several values of one were
+    measured in turn. Without values it failed.
     """
 
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
     noise_var: Mapping[str, float] = field(default_factory=dict)
     message: str | None = None
     cost: float | None = None
@@ -237,12 +237,13 @@ class Told:
             raise StudyError(str(error)) from error
 
 
-def _named(given: Mapping[str, float], file: StudyFile) -> dict[str, float]:
+def _named(given: Mapping[str, Any], file: StudyFile) -> dict[str, Any]:
     """Numbers by the names of their outcomes."""
     names = list(file.outcomes)
     if ONLY in given and len(names) > 1:
+        number = given[ONLY] if isinstance(given[ONLY], float) else given[ONLY][0]
         raise StudyError(
-            f"a number alone does not say which outcome it is: write {names[0]}={given[ONLY]:g}, "
+            f"a number alone does not say which outcome it is: write {names[0]}={number:g}, "
             f"and likewise for {', '.join(names[1:])}"
         )
     return {name or names[0]: value for name, value in given.items()}
@@ -308,9 +309,10 @@ def revise(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
         )
     value: Any = dict(result.values) if file.named else result.values.get(VALUE)
     noise: Any = dict(result.noise_var) if file.named else result.noise_var.get(VALUE)
+    several: Any = listed(result) if file.named else listed(result).get(VALUE)
     noise = None if noise == {} else noise
     said = None if told.message is None else told.message[-KEPT:]
-    retry(lambda: write_revision(study, number, value or None, noise, said))
+    retry(lambda: write_revision(study, number, value or None, noise, said, several))
     return lifecycle.row(_trials(study)[number], file)
 
 
@@ -387,34 +389,3 @@ def _answering(file: StudyFile, study: Study) -> JESSampler:
 def _storages_own() -> list[type[Exception]]:
     """Errors of a storage that is away, and not those of the file that a page is written to."""
     return [error for error in storage_errors() if error is not OSError]
-
-
-def export(file: StudyFile) -> list[dict[str, Any]]:
-    """Every trial."""
-    return [lifecycle.row(trial, file) for trial in _trials(open_study(file, make=False))]
-
-
-def as_csv(file: StudyFile, rows: list[dict[str, Any]]) -> str:
-    """Rows of `export` as CSV, one column per outcome and parameter.
-
-    No text is a spreadsheet's formula.
-    """
-    more = ["continues"] if file.space.fidelities else []
-    more += ["started", "ended", "worker", "output"]
-    heads = ["trial", "state", *file.outcomes]
-    noises = [f"{name} noise_var" for name in file.outcomes] if file.named else ["noise_var"]
-    cells = []
-    for row in rows:
-        values, noise = row.get("outcomes", {VALUE: row.get("value")}), row["noise_var"]
-        variances = (noise or {}) if file.named else {VALUE: noise}
-        cells.append(
-            [
-                *(row["trial"], row["state"]),
-                *(values.get(name) for name in file.outcomes),
-                *(variances.get(name) for name in file.outcomes),
-                row["cost"],
-                *(row["params"].get(name) for name in file.space),
-                *(row[key] for key in more),
-            ]
-        )
-    return csv_text([*heads, *noises, "cost", *file.space, *more], cells)

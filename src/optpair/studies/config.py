@@ -12,7 +12,6 @@ from typing import Any
 
 from optuna.distributions import CategoricalDistribution
 
-from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import MOST_NOISE, Constraint, Objective, Outcome
 from optpair.problem.problem import VALUE
 from optpair.problem.stop import CHANCE, GAP, Stop
@@ -86,7 +85,7 @@ class StudyFile:
     evaluations: int
     seed: int
     storage: str
-    sampler: str
+    sampler: str | None
     stale_after: float
     settings: Mapping[str, Any]
     objective: Command | Function | None
@@ -117,21 +116,25 @@ class StudyFile:
         return None if self.named else self.outcomes[VALUE].noise
 
 
+_OTHERS = "optpair report and optpair watch also read storages of Optuna and saved runs"
+
+
 def load(path: str | Path) -> StudyFile:
     """Read and check a study file."""
+    if "://" in str(path):
+        raise StudyError(f"a storage's URL is no study file (TOML); {_OTHERS}")
     path = Path(path).resolve()
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise StudyError(
-            f"{path} is not text, and so no study file (TOML); optpair report and optpair watch "
-            "also read databases of Optuna and saved runs"
-        ) from error
+        raise StudyError(f"{path} is not text, and so no study file (TOML); {_OTHERS}") from error
     try:
         document = parse(text)
     except StudyError as error:
+        if text.lstrip()[:1] == "{":
+            raise StudyError(f"{path} is JSON, and no study file (TOML); {_OTHERS}") from error
         raise StudyError(f"{path} {error}") from error
     try:
         check_size(document)
@@ -166,7 +169,7 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         ),
         seed=study.take("seed", "an int of at least 0", lambda v: is_count(v) or v == 0, 0),
         storage=_storage(study.take("storage", "a URL", is_text, f"{SQLITE}{path.stem}.db"), path),
-        sampler=study.take("sampler", "a name, like 'jes' or 'lattice'", is_text, ACQUISITION),
+        sampler=study.take("sampler", "a name, like 'jes' or 'lattice'", is_text, None),
         stale_after=float(study.take("stale_after", SECONDS, _is_seconds, 60.0)),
         settings=settings,
         objective=None if objective is None else _objective(objective, space),
@@ -176,11 +179,6 @@ def _study_file(path: Path, document: dict[str, Any]) -> StudyFile:
         earlier=tuple(study.take("earlier", "files, like ['may.toml', 'a.csv']", is_texts, ())),
     )
     study.end()
-    if space.fidelities and len(outcomes) > 1:
-        raise StudyError(
-            f"[space] a fidelity, {', '.join(space.fidelities)}, works with one outcome only, and "
-            f"there are {', '.join(outcomes)}: fix its value in the command, or keep one outcome"
-        )
     if found.stop is not None and len(found.objectives) > 1:
         raise StudyError(
             f"[stop] needs one objective, and there are {', '.join(found.objectives)}: give all "

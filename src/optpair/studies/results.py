@@ -16,6 +16,7 @@ from optpair.integrations.optuna.attributes import (
     NOISE_VAR,
     OUTCOMES,
     OUTPUT,
+    REPLICATES,
     continues,
     cost_of,
     state,
@@ -27,6 +28,7 @@ from optpair.problem.problem import VALUE
 from optpair.studies.config import StudyFile
 from optpair.studies.outcomes import NOISE_VAR as NOISE
 from optpair.studies.outcomes import PRICE
+from optpair.trials.told import is_list
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Result:
     noise_var: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
     cost: float | None = None
+    replicates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Every value of an outcome that was measured several times; their mean is in `values`."""
 
     def __str__(self) -> str:
         if not self.values:
@@ -64,7 +68,8 @@ def read(returned: object, file: StudyFile) -> Result:
     """A result from what a function returned, or a command has printed.
 
     A number will do where there is one outcome; a dict has some outcomes by name, and perhaps
-    `noise_var` and `cost`. An outcome that is None was not measured.
+    `noise_var` and `cost`. An outcome that is None was not measured; a list of numbers says that it
+    was measured several times.
     """
     try:
         return _read(returned, file)
@@ -101,14 +106,19 @@ def checked(values: Mapping[Any, Any], noise: object, file: StudyFile) -> Result
         ValueError: if a name is none of an outcome, a value is not finite or beyond its bounds, a
             variance has no value, or there is no value at all.
     """
-    found = {}
+    several = {}
     for name, given in values.items():
         _check_name(name, file.outcomes)
         if given is not None or not file.named:
-            found[name] = _value(name, given, file)
-    if not found:
+            numbers = list(given) if is_list(given) else [given]
+            if not numbers:
+                raise ValueError(f"{_label(name, file)} must not be an empty list")
+            several[name] = tuple(_value(name, number, file) for number in numbers)
+    if not several:
         raise ValueError(f"the result has no value of {', '.join(map(repr, file.outcomes))}")
-    return Result(found, _variances(noise, found, file))
+    found = {name: math.fsum(v / len(own) for v in own) for name, own in several.items()}
+    repeated = {name: own for name, own in several.items() if len(own) > 1}
+    return Result(found, _variances(noise, found, file), replicates=repeated)
 
 
 def _check_name(name: object, outcomes: Mapping[str, Outcome]) -> None:
@@ -121,7 +131,7 @@ def _check_name(name: object, outcomes: Mapping[str, Outcome]) -> None:
 
 
 def _value(name: str, given: object, file: StudyFile) -> float:
-    number, label = as_number(given), name if file.named else "the value"
+    number, label = as_number(given), _label(name, file)
     if number is None or not abs(number) <= LARGEST:
         raise ValueError(f"{label} must be a finite number, not {reprlib.repr(given)}")
     outcome = file.outcomes[name]
@@ -132,6 +142,11 @@ def _value(name: str, given: object, file: StudyFile) -> float:
             f"{label} must be within its bounds, {ends[0]:g} to {ends[1]:g}, not {number:g}"
         )
     return number
+
+
+def _label(name: str, file: StudyFile) -> str:
+    """What messages call an outcome."""
+    return name if file.named else "the value"
 
 
 def _variances(noise: object, found: Mapping[str, float], file: StudyFile) -> dict[str, float]:
@@ -194,9 +209,11 @@ def kept(result: Result, file: StudyFile) -> Kept:
         return Kept(TrialState.FAIL, None, user, {FAILED: True})
     if not file.named:
         user |= {NOISE_VAR: result.noise_var[VALUE]} if result.noise_var else {}
+        user |= {REPLICATES: list(result.replicates[VALUE])} if result.replicates else {}
         return Kept(TrialState.COMPLETE, list(result.values.values()), user, {})
     user |= {OUTCOMES: dict(result.values)}
     user |= {NOISE_VAR: dict(result.noise_var)} if result.noise_var else {}
+    user |= {REPLICATES: listed(result)} if result.replicates else {}
     excess = {
         constraint_attribute(name): _excess(outcome, result.values[name])
         for name, outcome in file.constraints.items()
@@ -206,6 +223,11 @@ def kept(result: Result, file: StudyFile) -> Kept:
         return Kept(TrialState.PRUNED, None, user, excess)
     values = [result.values[name] for name in file.objectives]
     return Kept(TrialState.COMPLETE, values, user, excess)
+
+
+def listed(result: Result) -> dict[str, list[float]]:
+    """The replicates as JSON has them."""
+    return {name: list(own) for name, own in result.replicates.items()}
 
 
 def _excess(outcome: Constraint, value: float) -> float:

@@ -11,7 +11,13 @@ from optuna import Study
 from optuna.trial import FrozenTrial
 
 from optpair.integrations.optuna import JESSampler
-from optpair.integrations.optuna.attributes import OUTPUT, cost_of, published, read_trials
+from optpair.integrations.optuna.attributes import (
+    OUTPUT,
+    cost_of,
+    published,
+    read_trials,
+    shown_state,
+)
 from optpair.integrations.optuna.reader import NothingSharedError
 from optpair.report import Row
 from optpair.report.either import AnySubject
@@ -53,7 +59,7 @@ class Stored:
         study = self._open()
         try:
             trials, attributes = read_trials(study), study.user_attrs
-            counts = {str(state): n for state, n in lifecycle.count(trials).items()}
+            counts = Counter(map(shown_state, trials))
             assert self._sampler is not None
             subject = self._sampler.subject(study, name=self.name, answers=False)
         except NothingSharedError:  # of several objectives, before a trial has ended
@@ -68,7 +74,7 @@ class Stored:
             tuple(
                 Failure(t.number, lifecycle.reason(t.user_attrs.get(OUTPUT)))
                 for t in trials
-                if lifecycle.state(t) == "failed"
+                if shown_state(t) == "failed"
             ),
             self._wanted,
             control.of(attributes).paused if SPACE in attributes else None,

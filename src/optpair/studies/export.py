@@ -1,0 +1,44 @@
+"""Every trial of a study, for other programs: as JSON, and as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optpair.problem.problem import VALUE
+from optpair.studies.config import StudyFile
+from optpair.studies.lifecycle import row, trials
+from optpair.studies.storage import open_study
+from optpair.trials.table import csv_text
+
+
+def rows(file: StudyFile) -> list[dict[str, Any]]:
+    """Every trial."""
+    return [row(trial, file) for trial in trials(open_study(file, make=False))]
+
+
+def as_csv(file: StudyFile, found: list[dict[str, Any]]) -> str:
+    """Rows as CSV, one column per outcome and parameter.
+
+    No text is a spreadsheet's formula.
+    """
+    more = ["continues"] if file.space.fidelities else []
+    more += ["started", "ended", "worker", "output"]
+    heads = ["trial", "state", *file.outcomes]
+    noises = [f"{name} noise_var" for name in file.outcomes] if file.named else ["noise_var"]
+    cells = []
+    for own in found:
+        values, noise = own.get("outcomes", {VALUE: own.get("value")}), own["noise_var"]
+        several = own["replicates"] or {}
+        values = values | (several if file.named else {VALUE: several or values[VALUE]})
+        variances = (noise or {}) if file.named else {VALUE: noise}
+        cells.append(
+            [
+                *(own["trial"], own["state"]),
+                *(values.get(name) for name in file.outcomes),
+                *(variances.get(name) for name in file.outcomes),
+                own["cost"],
+                *(own["params"].get(name) for name in file.space),
+                *(own[key] for key in more),
+            ]
+        )
+    return csv_text([*heads, *noises, "cost", *file.space, *more], cells)
