@@ -15,6 +15,7 @@ from optpair.report.findings import Findings, gather
 from optpair.report.health import notes
 from optpair.report.plane import interaction
 from optpair.report.subject import Subject
+from optpair.report.words import verdict
 from optpair.trials.estimate import Estimate
 from shell_cases import TINY
 
@@ -52,6 +53,17 @@ def test_at_a_bound() -> None:
 def test_nothing_explains_the_outcome() -> None:
     (said,) = notes(*case(explained=-0.1))
     assert said.startswith("No parameter explains this outcome")
+
+
+def test_where_nothing_is_explained_nothing_is_advised() -> None:
+    subject, found = case(explained=-0.1)
+    edge = [{"lr": 1.0, "x": 0.5}] * 96
+    best = replace(found.recommended, params=edge[0])
+    found = replace(found, stars=edge, recommended=best, halved=7)
+    assert len(notes(subject, found)) == 1  # not that the samples are at a bound
+    said = verdict(subject, found)
+    assert said.headline == "The model cannot predict yet."
+    assert "more trials" not in said.reason
 
 
 def test_a_trial_is_far_from_the_others() -> None:

@@ -120,6 +120,7 @@ def test_long_names_break_after_their_underscores() -> None:
     subject, found = made_up(Space({"learning_rate": Float(0, 1)}), 100)
     text = render(subject, found, datetime(2026, 1, 1))
     assert text.count("<dt>learning_<wbr>rate</dt>") == 3
+    assert text.count(' class="number">') == 2  # of the recommended and the best observed
     assert '<span class="param">learning_<wbr>rate</span>' in text
 
 
@@ -267,6 +268,15 @@ def test_an_answer_has_two_digits_of_its_uncertainty() -> None:
     assert shown[:3] == ["1.3", "−6.2", "9.0"]
 
 
+def test_an_exact_answer_is_called_so(tmp_path: Path) -> None:
+    optimizer = search(noise=0)
+    optimizer.report(tmp_path / "page.html")
+    text, _ = read(tmp_path / "page.html")
+    assert optimizer.recommend().std == 0
+    assert "its exact value; no other point is sure to be better" in text
+    assert numbers(text, "recommended") == [optimizer.recommend().mean]
+
+
 def test_samples_in_one_place_are_in_one_place() -> None:
     subject, found = made_up(Space({"x": Float(0, 1)}), 9)
     found = replace(found, stars=[{"x": 0.25}] * 96)
@@ -339,6 +349,22 @@ def test_an_optuna_study_whose_trials_skip_a_parameter(tmp_path: Path) -> None:
     assert summary["recommendation"]["params"] == best.params
     assert summary["recommendation"]["mean"] == best.mean
     assert summary["best_observed"]["trial"] == best.observed.id
+
+
+def test_a_failure_in_a_study_of_another_sampler_is_called_so(tmp_path: Path) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number in (2, 4):
+            raise RuntimeError("diverged")
+        return x**2
+
+    made = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    made.optimize(objective, n_trials=6, catch=RuntimeError)
+    sampler = JESSampler(seed=0, hyperparameters="map", settings=Settings(**TINY))
+    sampler.report(made, tmp_path / "page.html")
+    text, _ = read(tmp_path / "page.html")
+    assert "6 trials: 4 told, 2 failed" in text
+    assert "stale" not in text.partition("Who ran what")[0]
 
 
 def test_an_optuna_study_whose_trials_share_no_parameter(tmp_path: Path) -> None:

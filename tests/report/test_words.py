@@ -179,6 +179,15 @@ def test_nothing_is_small_beside_nothing() -> None:
         assert verdict(subject, found).level == "go"
 
 
+def test_a_search_that_is_done_has_no_forecast() -> None:
+    """It would advise more trials in the same breath."""
+    for gap, most, expected in ((0.03, 0.09, False), (0.5, 2.0, True)):
+        _, subject, found = judged(gap, most)
+        assert ("About 7 more trials" in verdict(subject, replace(found, halved=7)).reason) == (
+            expected
+        )
+
+
 def test_what_is_left_is_compared_with_the_noise() -> None:
     words = "What is left is less than the noise of a single trial (±0.3)."
     assert words in judged(0.05, 0.2, noise=0.3)[0].reason

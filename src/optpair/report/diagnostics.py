@@ -16,7 +16,7 @@ from optpair.report.markup import Markup, el, join
 from optpair.report.parts import figure, legend, section, table
 from optpair.report.plane import Plane
 from optpair.report.subject import Row
-from optpair.report.words import percent
+from optpair.report.words import FEWEST, percent
 
 VARIES = 0.05  # by how much the chance of success changes along a parameter that is shown
 MOST_SHOWN = 6  # parameters
@@ -48,10 +48,11 @@ def together(
         ("trial-key", "trials"),
     )
     x, y = plane.names
+    among = " of those that decide on no others" if plane.some_decide else ""
     return section(
         f"{x} and {y} together",
-        f"{what[0].upper()}{what[1:]} over the two parameters that interact most, with the others "
-        f"as recommended. Their interaction, which neither explains alone, makes up "
+        f"{what[0].upper()}{what[1:]} over the two parameters that interact most{among}, with the "
+        "others as recommended. Their interaction, which neither explains alone, makes up "
         f"{percent(plane.share)} of the variance here.",
         el("figure", contour(plane, best, observed, told, scales, sign), key, class_="plane"),
         class_="together",
@@ -92,7 +93,7 @@ def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
     shown = {
         name: (check, [rows[t].number for t in check.trial])
         for name, (check, rows) in checks.items()
-        if health.FEWEST <= len(check.y) <= charts.MOST_TITLED
+        if FEWEST <= len(check.y) <= charts.MOST_TITLED
     }
     if not shown:
         return Markup()

@@ -13,14 +13,14 @@ from optpair.report.axes import Line, of_parameter
 from optpair.report.findings import Findings
 from optpair.report.outcomes import JointFindings, JointSubject
 from optpair.report.subject import Row, Subject
-from optpair.report.words import count, number, percent
+from optpair.report.words import FEWEST, count, number, percent, unexplained
 
 EDGE = 0.01  # of an axis: this near its end a value is at the bound
 MOSTLY = 0.5  # share of the samples at a bound
 MATTERS = 0.02  # share of the variance of a parameter that is worth a word
 FAR = 2.0  # half intervals from the prediction: about four standard deviations
 NAMED = 3  # trials
-FEWEST, MANY = 8, 20  # values, from which on a check says something, and its share is one
+MANY = 20  # values, from which on a check's share is one
 HELD = 0.8  # share of the values within their 95 % intervals, at least
 DISTINCT = 0.5  # share of the hyperparameter sets
 
@@ -32,7 +32,13 @@ def notes(subject: Subject, found: Findings) -> list[str]:
     checked = [] if found.check is None else [("", found.check, subject.told, doubted)]
     return [
         *(line for name, check, *_ in checked for line in _explained(check, name)),
-        *_bounds(subject.model.space, found.stars, found.recommended.params, found.total),
+        *(
+            line
+            for line in _bounds(
+                subject.model.space, found.stars, found.recommended.params, found.total
+            )
+            if not unexplained(found.check)  # where nothing is known, the bounds say nothing
+        ),
         *(line for one in checked for line in _far(*one)),
         *_mixed(found.sets),
     ]
@@ -46,7 +52,7 @@ def joint_notes(subject: JointSubject, found: JointFindings) -> list[str]:
     ]
     objectives = [found.matters[n][1] for n in subject.problem.objectives if n in found.matters]
     matters = {
-        name: max((total[name] for total in objectives), default=0.0)
+        name: max((total.get(name, 0.0) for total in objectives), default=0.0)
         for name in subject.model.space
     }
     return [
@@ -65,7 +71,7 @@ def inside(check: LeftOut) -> np.ndarray:
 def _explained(check: LeftOut, name: str) -> Iterator[str]:
     if len(check.y) < FEWEST:
         return
-    if check.explained <= 0:
+    if unexplained(check):
         yield (
             f"No parameter explains {name or 'this outcome'}: the other trials predict a value no "
             "better than their mean does. It may be all noise, or depend on something that is not "

@@ -16,7 +16,7 @@ from optpair.problem.beliefs import agreement
 from optpair.report import axes, charts, diagnostics, health, parallel
 from optpair.report.cloud import Cloud
 from optpair.report.curves import curves
-from optpair.report.findings import Findings
+from optpair.report.findings import Answer, Findings
 from optpair.report.markup import Markup, broken, el, join
 from optpair.report.parts import (
     as_json,
@@ -164,13 +164,7 @@ def _hero(subject: Subject, found: Findings) -> Markup:
             "article",
             el("h2", "Recommended"),
             el("p", exact(best.mean, spread), class_="big"),
-            el(
-                "p",
-                "predicted, without the noise; 95 % interval ",
-                exact(best.low, spread),
-                " to ",
-                exact(best.high, spread),
-            ),
+            el("p", *_worth(best, spread)),
             parameters(params),
             *(el("p", line, class_="note") for line in doubts(found)),
             *(el("p", f"Believed: {line}", class_="note") for line in agreement(found.agree)),
@@ -195,6 +189,14 @@ def _hero(subject: Subject, found: Findings) -> Markup:
         el("article", el("h2", "Side by side"), charts.ruler(found), class_="card wide"),
         class_="hero",
     )
+
+
+def _worth(best: Answer, spread: float) -> list[object]:
+    """What the number is: a prediction with its interval, or a value that is known exactly."""
+    if best.low == best.high:
+        return ["its exact value; no other point is sure to be better"]
+    ends = exact(best.low, spread), " to ", exact(best.high, spread)
+    return ["predicted, without the noise; 95 % interval ", *ends]
 
 
 def _tiles(found: Findings, subject: Subject) -> Markup:

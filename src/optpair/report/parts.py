@@ -53,7 +53,12 @@ def parameters(params: Mapping[str, Any]) -> Markup:
             el(
                 "div",
                 el("dt", broken(name)),
-                el("dd", short(value, 40), title=short(str(value), LONGEST)),
+                el(
+                    "dd",
+                    short(value, 40),
+                    title=short(str(value), LONGEST),
+                    class_=None if isinstance(value, str) else "number",
+                ),
             )
             for name, value in params.items()
         ),

@@ -26,6 +26,8 @@ class Plane:
     mean: np.ndarray  # (across, up), in the user's units
     share: float
     """Of the variance over the plane, what neither parameter explains alone."""
+    some_decide: bool = False
+    """Whether parameters that others depend on were left out of the choice."""
 
 
 def find(
@@ -70,6 +72,7 @@ def find(
         [model.decode(point)[second] for point in up],
         mean,
         interaction(mean / size)[1],
+        bool(model.space.conditions.parents),
     )
 
 

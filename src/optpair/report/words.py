@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optpair.engine.answers import LeftOut
 from optpair.report.findings import Findings
 from optpair.report.markup import Markup, el
 from optpair.report.subject import OUT, Subject
@@ -16,6 +17,7 @@ LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the ex
 SMALL = 0.1  # share of what was won that the rest is at most, where little is left;
 WIDE = 0.1  # and that half of the recommendation's interval is at most
 TEACHES_NOTHING = 0.01  # nats
+FEWEST = 8  # values, from which on leaving one out says something
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -133,10 +135,13 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
         )
     gap, most, won = found.gap, found.gap_interval[1], _won(subject, found)
     small, narrow = most <= SMALL * won, _width(found) <= WIDE * won
-    reason = _still_to_win(subject, found, won)
+    done = small and narrow and not found.doubted
+    reason = _still_to_win(subject, found, won, forecast=not (done or unexplained(found.check)))
     if found.doubted and small:
         return Verdict("go", "A value is in doubt.", f"{reason} {doubts(found)[0]}")
-    if small and narrow:
+    if unexplained(found.check):
+        return Verdict("go", "The model cannot predict yet.", reason)
+    if done:
         return Verdict("done", "Going on is hardly worth it.", reason)
     if small or gap <= LITTLE * won:
         unsure = reason if narrow else f"{reason} {_why_unsure(found)}"
@@ -147,6 +152,11 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     if gap < MUCH * won:
         return Verdict("little", "A little is left to be won.", reason)
     return Verdict("go", "Going on is worth it.", reason)
+
+
+def unexplained(check: LeftOut | None) -> bool:
+    """Whether the other trials predict values no better than their mean does."""
+    return check is not None and len(check.y) >= FEWEST and check.explained <= 0
 
 
 def doubts(found: Findings) -> list[str]:
@@ -178,7 +188,7 @@ def _better(subject: Subject) -> str:
     return "lower" if subject.objective.direction == "minimize" else "higher"
 
 
-def _still_to_win(subject: Subject, found: Findings, won: float) -> str:
+def _still_to_win(subject: Subject, found: Findings, won: float, *, forecast: bool) -> str:
     gap, most, gain, noise = (
         number(v, digits=2)
         for v in (found.gap, found.gap_interval[1], found.next_gain, found.noise.std)
@@ -188,7 +198,7 @@ def _still_to_win(subject: Subject, found: Findings, won: float) -> str:
     if found.gap_interval[1] == 0:
         said = "The optimum is not better than the recommendation, as far as the model can see"
     said += f"; the recommendation is {number(won, digits=2)} {better} than the first trials. "
-    if found.halved and found.gap_interval[1] > 0:
+    if forecast and found.halved and found.gap_interval[1] > 0:
         more, half = count(found.halved, "more trial"), number(found.gap / 2, digits=2)
         said += f"About {more} should bring what is left down to {half}. "
     said += f"The best next trial would teach {gain} nats about the optimum."
