@@ -128,7 +128,7 @@ def test_p_values_are_corrected_by_task() -> None:
         for method, level in (("jes", 1.0), ("mes", 2.0), ("pes", 3.0))
         for seed in range(6)
     ]
-    # Six equal signs: p = 2/64 before; two methods a task, not four in the table.
+    # Six equal signs: p = 2/64 before; two methods per task, not four in the table.
     found = [line.p for line in statistics.summary(rows, GP, "inference") if line.method != "jes"]
     np.testing.assert_allclose(found, 4 * [4 / 64])
 

@@ -17,7 +17,7 @@ from optpair_bench.running.rows import append, read
 
 
 def row(method: str, task: str, seed: int, regrets: list[float], d: int = 3) -> dict[str, Any]:
-    """Regrets after 2, 5, 10 and 20 evaluations a dimension."""
+    """Regrets after 2, 5, 10 and 20 evaluations per dimension."""
     at = [count * d for count in (2, 5, 10, 20)][: len(regrets)]
     zeros = [0.0] * len(at)
     return {

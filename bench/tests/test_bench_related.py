@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from optpair.engine.settings import Settings
 from optpair_bench.analysis import spaces as analysis
 from optpair_bench.methods import related as methods
 from optpair_bench.running import experiments
+from optpair_bench.running.rows import read
 from optpair_bench.running.runs import Run, run
 from optpair_bench.tasks import related, spaces
 
@@ -110,3 +112,12 @@ def test_the_table_says_how_much_earlier() -> None:
     assert said in text
     assert "*after unrelated studies* reaches in 10.0·D what" in text
     assert "*optpair (default)* reaches in more than 10·D what" in text
+
+
+def test_the_page_quotes_the_rows() -> None:
+    root = Path(__file__).parents[2]
+    rows = list(read(root / "bench" / "results" / "transfer.jsonl").values())
+    page = " ".join((root / "docs" / "earlier.md").read_text(encoding="utf-8").split())
+    for whole, shown in ((10, ".1f"), (7, ".3g"), (5, ".3g")):
+        found = analysis.needed(rows, "optpair-after", "optpair", experiments.TRANSFER_READ, whole)
+        assert f"in {found:{shown}}·D what" in page

@@ -268,11 +268,20 @@ def test_errors_over_few_tasks_are_no_smaller_than_over_their_runs() -> None:
     assert analysis.error({"a": [1.0], "b": [2.0]}, 0.5) == 0.5
 
 
-@pytest.mark.parametrize("name", ["beliefs", "shelf", "conditional", "mixtures", "plates"])
+PAGES = {
+    "beliefs": "beliefs",
+    "shelf": "shelves",
+    "conditional": "conditions",
+    "mixtures": "spaces",
+    "plates": "lab",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_shows_what_the_command_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     printed = CliRunner().invoke(app, ["table", name]).output
     tables = [part.strip() for part in printed.split("\n\n") if part.strip().startswith("|")]
     assert sum(table.count("\n") for table in tables) > 5
-    page = Path("docs/spaces.md").read_text(encoding="utf-8")
+    page = Path(f"docs/{PAGES[name]}.md").read_text(encoding="utf-8")
     assert all(table in page for table in tables)

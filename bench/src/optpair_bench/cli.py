@@ -495,6 +495,34 @@ def forecasts(
 
 
 @app.command()
+def pruning(
+    studies: Annotated[
+        int, typer.Option(min=1, help="Studies of each task, with seeds from 0 on.")
+    ] = 20,
+    tasks: Annotated[str, typer.Option(help="Which tasks; by default all.")] = "",
+    first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    out: Annotated[
+        Path, typer.Option(help="JSON lines; studies that are in it are not done again.")
+    ] = Path("bench/results/pruning.jsonl"),
+) -> None:
+    """Measure the fits that pruning saves in Optuna.
+
+    And whether what is recommended keeps what is promised.
+    """
+    from optpair_bench.analysis.pruning import markdown, measure
+    from optpair_bench.tasks.pruned import PRUNED_TASKS
+
+    named = tasks.split(",") if tasks else list(PRUNED_TASKS)
+    for name in named:
+        if name not in PRUNED_TASKS:
+            fail(f"{name!r} is none of {', '.join(PRUNED_TASKS)}")
+    try:
+        typer.echo("\n".join(markdown(measure(studies, out, named, first=first))))
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is missing: pip install optuna scikit-learn")
+
+
+@app.command()
 def fidelity(
     searches: Annotated[
         int, typer.Option(min=1, help="Searches of each task, with seeds from 0 on.")

@@ -1,6 +1,6 @@
 """Summary over all tasks: how a method fares beside ours, on average.
 
-On every task methods are compared on equal seeds, at so many evaluations a dimension; then tasks
+On every task methods are compared on equal seeds, at so many evaluations per dimension; then tasks
 weigh equally. A difference has two standard errors: over the seeds, which says how well the average
 over these very tasks is known, and over the tasks, which says what other tasks may hold.
 
@@ -20,7 +20,7 @@ from optpair_bench.analysis import statistics
 from optpair_bench.running.experiments import Kind, budget_of, place
 from optpair_bench.running.rows import Row
 
-BUDGETS = (25, 50)  # evaluations a dimension
+BUDGETS = (25, 50)  # evaluations per dimension
 LEVEL = 0.05
 
 
@@ -296,7 +296,7 @@ def _read_at(every: Mapping[int, Sequence[Block]]) -> str:
 
 
 def _by_task(found: Sequence[Block], reference: str, kind: Kind) -> list[str]:
-    """A line a task: ours, and the best of the others."""
+    """A line per task: ours, and the best of the others."""
     name = statistics.KIND_NAMES[kind]
     lines = [
         f"| task | evaluations | seeds | {statistics.label(reference)}, {name} | "

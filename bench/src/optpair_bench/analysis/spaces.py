@@ -9,6 +9,7 @@ are another method's minus the first's, on equal tasks and seeds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -25,7 +26,9 @@ SIMILAR = dict.fromkeys(("transfer", "transfer-tuning", "contexts"), (2, 3, 5, 1
 WHOLE = 20
 """Evaluations a dimension whose regret without a guess is what guesses are to reach earlier."""
 HALF = 10
-"""The same of searches that know nothing similar."""
+"""The same of searches that know nothing similar;"""
+SOONER = (5, 7)
+"""and, of those, what else is read."""
 TOP = 0.1
 """Chances of being the best row are told apart by so much."""
 
@@ -173,7 +176,19 @@ def _earlier(rows: Sequence[Row], first: str, others: Sequence[str]) -> str:
                 f"*{statistics.label(method)}* reaches {when} what *{statistics.label(other)}* "
                 f"reaches in {HALF}·D."
             )
+    for method in others:
+        sooner = [needed(rows, method, first, TRANSFER_READ, whole) for whole in SOONER]
+        if None not in sooner:
+            said.append(
+                f"*{statistics.label(method)}* reaches what *{statistics.label(first)}* reaches in "
+                f"{_listed(SOONER)} in {_listed(sooner)}."
+            )
     return " ".join(said)
+
+
+def _listed(counts: Sequence[float | None]) -> str:
+    found = [math.inf if own is None else own for own in counts]
+    return " and ".join(f"{own:.3g}·D" if own <= HALF else f"over {HALF}·D" for own in found)
 
 
 def _multiple(value: float) -> str:

@@ -87,7 +87,7 @@ def transform(numbers: Iterable[float], kind: Kind, floor: float) -> Float[np.nd
 
 @dataclass(frozen=True)
 class Curve:
-    """Values of one method on one task: a row a seed, a column a checkpoint."""
+    """Values of one method on one task: a row per seed, a column per checkpoint."""
 
     evaluations: Float[np.ndarray, " k"]
     seeds: tuple[int, ...]

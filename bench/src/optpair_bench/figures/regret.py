@@ -1,4 +1,4 @@
-"""Figures of regret as the paper has them, redrawn from rows; one file a figure."""
+"""Figures of regret as the paper has them, redrawn from rows; one file per figure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
-    """Means with their errors, and medians, against evaluations: a panel a task."""
+    """Means with their errors, and medians, against evaluations: a panel per task."""
     cells = [c for c in experiment.cells if any(row["task"] == c.task for row in rows)]
     names = drawn(experiment, rows)
     shown = looks(names)
@@ -93,7 +93,7 @@ def curves(experiment: Experiment, rows: Sequence[Row], kind: Kind) -> Figure:
 
 
 def together(rows: Sequence[Row], reference: str, folder: Path) -> Path | None:
-    """Other libraries beside ours, a line a task; None where they share none."""
+    """Other libraries beside ours, a line per task; None where they share none."""
     budget = overall.BUDGETS[-1]
     found = [b.among([reference, *style.PEERS]) for b in overall.blocks(rows, reference, budget)]
     found = [b for b in found if any(v.pairs > 1 for v in b.versus(reference).values())]

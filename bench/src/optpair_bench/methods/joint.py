@@ -33,6 +33,7 @@ Points = Float[np.ndarray, "q d"]
 FRONT = 64  # points of an answer, at most
 SCREENED = 2**11
 ROUNDS = 4  # of looking around a predicted front
+FEWER = (10, 10, 5, 5, 2, 2, 1, 1)  # points of a set that are tried, of BoTorch's JES
 
 
 class JointMethod(Protocol):
@@ -310,9 +311,24 @@ class BotorchLogNEHVI(_Botorch):
 
 
 class BotorchJES(_Botorch):
-    """qLowerBoundMultiObjectiveJointEntropySearch, as in its tutorial: 10 sets of 10 points."""
+    """qLowerBoundMultiObjectiveJointEntropySearch, as in its tutorial: 10 sets of 10 points.
+
+    Where it fails, as a path's front has fewer points or an optimum of a path makes its numbers
+    break down, others are drawn, at last of fewer points.
+    """
 
     def _next(self, model: Any) -> Point:
+        if self._limits:
+            raise ValueError(f"botorch-jes is for objectives without constraints: {self.task.name}")
+        for points in FEWER:
+            try:
+                return self._drawn(model, points)
+            except RuntimeError:
+                continue
+        return self._drawn(model, 1)
+
+    def _drawn(self, model: Any, points: int) -> Point:
+        """The maximiser for sets of so many points."""
         from botorch.acquisition.multi_objective.joint_entropy_search import (
             qLowerBoundMultiObjectiveJointEntropySearch,
         )
@@ -322,13 +338,11 @@ class BotorchJES(_Botorch):
             sample_optimal_points,
         )
 
-        if self._limits:
-            raise ValueError(f"botorch-jes is for objectives without constraints: {self.task.name}")
         sets, fronts = sample_optimal_points(
             model=model,
             bounds=self._bounds,
             num_samples=10,
-            num_points=10,
+            num_points=points,
             optimizer=random_search_optimizer,
             optimizer_kwargs={"pop_size": 1024, "max_tries": 10},
         )

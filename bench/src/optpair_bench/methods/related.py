@@ -13,7 +13,7 @@ from optpair.problem.space import Space
 from optpair_bench.tasks import related
 from optpair_bench.tasks.spaces import Params, SpaceTask, make
 
-BEFORE = 10  # trials a dimension of an earlier study
+BEFORE = 10  # trials per dimension of an earlier study
 OTHER_SEED = 7919  # of earlier studies, beside that of a task
 
 

@@ -32,7 +32,6 @@ from optpair.cube.region import Region
 from optpair.engine.session import region_of
 from optpair.engine.settings import Settings
 from optpair.optimizer import Optimizer
-from optpair.problem.defaults import ACQUISITION
 from optpair.problem.space import Categorical, Int, Space
 from optpair.shapes import Float
 from optpair.streams import Stream
@@ -77,7 +76,7 @@ def make(chosen: Setup, task: SpaceTask) -> SpaceMethod:
         plate = PLATE
     else:
         name = chosen.name
-    acquisition = ACQUISITION if name == OURS else name
+    acquisition = None if name == OURS else name
     return Search(task, space, acquisition, chosen.settings, plate)
 
 
@@ -91,7 +90,12 @@ class Search:
     """The library's own optimiser, which may be asked for a plate at a time."""
 
     def __init__(
-        self, task: SpaceTask, space: Space, acquisition: str, settings: Settings, plate: int
+        self,
+        task: SpaceTask,
+        space: Space,
+        acquisition: str | None,
+        settings: Settings,
+        plate: int,
     ) -> None:
         exact = space.table is not None  # what a table says of a row is all there is to know
         self.optimizer = Optimizer(

@@ -184,9 +184,9 @@ SYNTHETIC_CELLS = (
     Cell("hartmann6@0.01", 300, 100, refresh_every=10),
 )
 MES_NOTE = (
-    "MES takes 16 stratified draws a set from its Gumbel distribution, which is a quadrature over "
-    "one variable, where the paper takes 100 at random; none is below the best posterior mean and "
-    "the noise's standard deviation, where its authors' code has the largest value and 0.1."
+    "MES takes 16 stratified draws per set from its Gumbel distribution, which is a quadrature "
+    "over one variable, where the paper takes 100 at random; none is below the best posterior mean "
+    "and the noise's standard deviation, where its authors' code has the largest value and 0.1."
 )
 GP_NOTES = (
     "Every repetition draws a new function; the authors' code reuses ten.",
@@ -258,7 +258,7 @@ ON_PAGE = (
             "as ordered integers; alpha goes to 1, not to 1e-3.",
             "The tables train on what they validate on, a known leak of the benchmark.",
             "One of five seeds is drawn at each evaluation, and the mean of the five is the "
-            "noiseless value; the authors keep one seed a run, so that their objective is "
+            "noiseless value; the authors keep one seed per run, so that their objective is "
             "deterministic within a run.",
             "All eight data sets; the paper's text says six, its appendix three.",
             "BoTorch searches between the levels, and is rounded to them; Optuna and ours are "
@@ -586,7 +586,7 @@ SPACES = (
         own_start=True,
     ),
 )
-"""What docs/spaces.md shows."""
+"""What the pages on limits, conditions, beliefs, shelves, plates and earlier studies show."""
 SUMMED = ("gp", "gp-noisy", "synthetic", "mlp", "functions", "live")
 """Experiments whose tasks are summed up; the others look at some of them again."""
 ALL = ON_PAGE + ANSWERS + OUTCOMES + SPACES

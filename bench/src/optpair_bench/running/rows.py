@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 fcntl: Any
 try:
     import fcntl
-except ModuleNotFoundError:  # on systems without it, one runner a file
+except ModuleNotFoundError:  # on systems without it, one runner per file
     fcntl = None
 
 Row = dict[str, Any]

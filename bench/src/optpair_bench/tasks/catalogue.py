@@ -4,7 +4,7 @@ Every task is **maximised**; functions that the literature minimises are negated
 
 | name                  | function                                         | noise            |
 |-----------------------|--------------------------------------------------|------------------|
-| `gp2 gp4 gp6 gp12`    | GP sample, a new one a seed: RBF, ℓ = 0.05·d, a = 10 | σ² = 0.01    |
+| `gp2 gp4 gp6 gp12`    | GP sample, one per seed: RBF, ℓ = 0.05·d, a = 10 | σ² = 0.01        |
 | `branin`, `levy`, …   | a function of the literature (`functions.py`)    | σ = 10 % of its sd |
 | `hpo-australian`, …   | a table of trained networks (`tables.py`)        | one of five seeds |
 | `live-mlp`            | a network that is trained (`live.py`)            | a new seed       |
@@ -204,7 +204,7 @@ def _spread_best(
 
 
 def gp_sample(dimensions: int, seed: int = 0) -> Task:
-    """A new GP sample a seed, in any number of dimensions."""
+    """A GP sample for each seed, in any number of dimensions."""
     name = f"gp{dimensions}"
     function = GPSample.draw(_generator(name, seed, "function"), dimensions)
     return Task(name, seed, function, GP_NOISE_VAR)

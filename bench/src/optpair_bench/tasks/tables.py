@@ -4,7 +4,7 @@ Ten levels of each of alpha, batch size, learning rate and width, on log scales,
 each. One of the five drawn at each evaluation is the noise, their mean the noiseless value.
 
 The tables train on what they validate on (a known leak), and alpha goes to 1, not to the paper's
-1e-3. The authors keep one seed a run, so that their objective is deterministic within a run.
+1e-3. The authors keep one seed per run, so that their objective is deterministic within a run.
 """
 
 from __future__ import annotations
