@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,17 @@ def test_every_public_name_is_on_a_page() -> None:
     functions = {name for name in acquisition.__all__ if name[0].islower()}
     assert {*optpair.__all__} - {"acquisition", "gp", "optima"} <= objects
     assert functions <= objects
+
+
+@pytest.mark.parametrize("name", ["optuna.JESSampler", "sklearn.JESSearchCV"])
+def test_every_answer_of_an_integration_is_on_its_page(name: str) -> None:
+    module, _, owner = name.partition(".")
+    found = getattr(importlib.import_module(f"optpair.integrations.{module}"), owner)
+    text = (DOCS / "api" / "integrations.md").read_text(encoding="utf-8")
+    listed = re.search(rf"::: .*{owner}\n    options:\n      members: \[(.*)\]", text)
+    assert listed is not None
+    answers = {"fit", "recommend", "belief", "done", "until", "predict", "report"}
+    assert answers & vars(found).keys() == set(listed[1].split(", "))
 
 
 def test_pages_have_code() -> None:
