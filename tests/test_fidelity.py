@@ -444,6 +444,13 @@ def test_told_costs_count_more_than_what_is_assumed():
     assert np.median(late) > 27
 
 
+def test_the_bar_shows_the_best_whole_look(capfd):
+    maximize(lambda p: 1000.0 if p["epochs"] < 81 else 2.0, SPACE, 5, seed=0)
+    assert "best observed 1000" not in capfd.readouterr().err
+    maximize(lambda p: 2.0, SPACE, 20, seed=0, cost=lambda p: 1.0)
+    assert "best observed 2" in capfd.readouterr().err
+
+
 def test_budgets():
     result = minimize(loss, SPACE, budget_cost=3.0, seed=0, progress=False)
     assert 3.0 <= result.optimizer.spent < 4.01

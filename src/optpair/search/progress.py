@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from optpair.optimizer import Optimizer
+from optpair.problem.space import Fidelity
 from optpair.stderr import Outlet, is_terminal
 
 
@@ -49,10 +50,12 @@ def bar(show: bool, total: float, done: int) -> Iterator[Callable[[Optimizer], N
 
 
 def _note(optimizer: Optimizer) -> str:
-    """The best observed value, where there is one outcome."""
+    """The best value observed at the target fidelity, where there is one outcome."""
     if optimizer.problem.goal != "best":
         return ""
-    told = [t.value for t in optimizer.trials if t.value is not None]
+    looks = {n: p.target for n, p in optimizer.space.items() if isinstance(p, Fidelity)}
+    whole = [t for t in optimizer.trials if looks.items() <= t.params.items()]
+    told = [t.value for t in whole if t.value is not None]
     best = (min if optimizer.direction == "minimize" else max)(told, default=None)
     return "" if best is None else f"best observed {best:.5g}"
 
