@@ -21,7 +21,17 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space
+from optpair import (
+    Categorical,
+    Float,
+    Hyperparameters,
+    Int,
+    Optimizer,
+    Ordinal,
+    Settings,
+    Space,
+    Stop,
+)
 from optpair.integrations.sklearn import JESSearchCV
 from optpair.integrations.sklearn.folds import noise_of_means
 from optpair.integrations.sklearn.space import NumberedSpace
@@ -385,7 +395,10 @@ def test_what_a_space_may_be_made_of(given: Any, parameter: Any) -> None:
         (stats.expon(), "Give the range and the scale instead"),
         (stats.uniform, "is not understood"),
         ([], "must have something to choose from"),
-        ("rbf", "Space's entries must be"),
+        ("rbf", r"must be a list to choose from, .*: \['rbf'\]"),
+        (0.5, r"has one value only is a list of it: \[0.5\]"),
+        ((1e-3, 10, "log-uniform"), r"Write Float\(0.001, 10, log=True\)"),
+        ((1, 10, "uniform"), r"Write Float\(1, 10\), or Int"),
     ],
 )
 def test_what_a_space_cannot_be_made_of(given: Any, message: str) -> None:
@@ -438,7 +451,7 @@ def test_pickles_and_clones() -> None:
         ("noise", "none", ValueError, "noise must be 'folds', None, .*, not 'none'"),
         ("noise", -1.0, ValueError, "noise must be None, .*, not -1.0"),
         ("space", Float(0, 1), TypeError, "space must be a Space, a dict"),
-        ("space", {"right": 3}, TypeError, "Space's entries must be"),
+        ("space", {"right": 3}, TypeError, "must be a list to choose from"),
         ("space", {"right": [0.5]}, ValueError, "needs at least one parameter"),
         ("space", {"right": []}, ValueError, "'right' must have something to choose from"),
         ("random_state", -1, ValueError, "seed must be a non-negative int"),
@@ -505,3 +518,42 @@ def test_the_report_names_the_objects_of_lists(tmp_path: Path) -> None:
     assert best["standardscaler"] in ("StandardScaler()", "passthrough")
     assert best["svc__shrinking"] == "True"
     json.dumps(shown)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_search_ends_where_hardly_anything_is_left_to_be_won(batch: int) -> None:
+    options = {**CHEAP, "n_iter": 12, "batch": batch}
+    space = {"alpha": Float(1e-3, 10, log=True)}
+    search = JESSearchCV(Ridge(), space, stop=Stop(gap=1.0, chance=0.8), **options).fit(X, Y)
+    assert search.ended_ == "the search was over: at most 1 is left to be won, with a chance of 0.8"
+    trials = search.optimizer_.trials
+    assert len(trials) == len(search.cv_results_["params"]) < 12
+    assert dict(search.best_params_) in search.cv_results_["params"]
+    assert search.optimizer_.done(Stop(gap=1.0, chance=0.8))
+    whole = JESSearchCV(Ridge(), space, stop=Stop(gap=0), **options).fit(X, Y)
+    assert len(whole.optimizer_.trials) == 12
+    assert whole.ended_ == ""
+
+
+def test_a_search_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr("optpair.search.ends.time.monotonic", lambda: float(next(clock)))
+    options = {**CHEAP, "n_iter": 30}
+    search = JESSearchCV(Ridge(), {"alpha": Float(1e-3, 10, log=True)}, seconds=4, **options)
+    search.fit(X, Y)
+    assert search.ended_ == "the 4 seconds were over"
+    assert 4 <= len(search.optimizer_.trials) <= 5  # one each second, and the best predicted
+    assert search.best_params_ in search.cv_results_["params"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"stop": 0.1}, TypeError, "stop must be a Stop"),
+        ({"seconds": 0}, ValueError, "seconds must be a finite number above 0"),
+    ],
+)
+def test_ends_of_no_use_are_refused(given: Any, error: type[Exception], message: str) -> None:
+    search = JESSearchCV(Ridge(), {"alpha": Float(1e-3, 10, log=True)}, **{**CHEAP, **given})
+    with pytest.raises(error, match=message):
+        search.fit(X, Y)

@@ -82,6 +82,55 @@ def test_what_dicts_have_alike_is_one_parameter() -> None:
     assert list(arrays.space) == ["grid", "a", "a [1]"]
 
 
+def test_conditions_name_what_the_lists_of_a_dict_have() -> None:
+    """Lists of objects are places to the optimizer; a condition is on the objects."""
+    given = {
+        "kernel": ["rbf", "poly", "linear"],
+        "shrinking": [True, False],
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+        "gamma": Float(0.01, 1, when={"kernel": ["poly", "rbf"], "shrinking": True}),
+        "extra": Float(0, 1, when={"size": [10, 1]}),
+        "size": [1, 5, 10],
+        "alone": ["x"],
+        "always": Float(0, 1, when={"alone": "x"}),
+    }
+    numbered = NumberedSpace(given)
+    when = {name: p.when for name, p in numbered.space.items() if p.when}
+    assert when == {
+        "degree": {"kernel": (1,)},
+        "gamma": {"kernel": (0, 1), "shrinking": (0,)},
+        "extra": {"size": (1, 10)},
+    }
+    params = {"kernel": 1, "shrinking": 1, "degree": 3, "size": 5, "always": 0.5}
+    assert numbered.named(numbered.space.check(params)) == {
+        "kernel": "poly", "shrinking": False, "degree": 3, "size": 5, "alone": "x", "always": 0.5,
+    }  # fmt: skip
+    grids = NumberedSpace([given, {"kernel": ["sigmoid"]}])
+    assert grids.space["degree"].when == {"kernel": (1,), "grid": (0,)}
+
+
+def test_a_search_with_a_condition_on_a_list() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    given = {"kernel": ["linear", "poly"], "degree": Int(2, 3, when={"kernel": "poly"})}
+    search = JESSearchCV(SVR(), given, n_iter=5, random_state=0, cv=2).fit(X[:60], y[:60])
+    for params in search.cv_results_["params"]:
+        assert ("degree" in params) == (params["kernel"] == "poly")
+    assert search.cv_results_["param_degree"].mask.any()
+
+
+@pytest.mark.parametrize(
+    ("parent", "values", "message"),
+    [
+        (["rbf", "poly"], "plly", r"'kernel' must be one of \['rbf', 'poly'\], not 'plly'"),
+        (["rbf"], "poly", r"'kernel' must be one of \['rbf'\], not 'poly'"),
+        ([1, 0], True, r"'kernel' must be one of \[1, 0\], not True"),
+    ],
+)
+def test_conditions_that_never_hold_are_refused(parent: Any, values: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"when of 'degree': {message}"):
+        NumberedSpace({"kernel": parent, "degree": Int(2, 5, when={"kernel": values})})
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

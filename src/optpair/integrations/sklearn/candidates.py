@@ -51,18 +51,24 @@ def alike(candidates: Sequence[Candidate], resource: Resource | None) -> Iterato
 
 
 def next_points(optimizer: Optimizer, left: int, batch: int, metric: str) -> list[Point]:
-    """What to evaluate next; the last trial puts the best predicted point to the test.
+    """What to evaluate next; the last trial puts the best predicted point to the test."""
+    last = last_points(optimizer, metric) if left == 1 else []
+    return last or [*optimizer.ask(min(batch, max(left - 1, 1)))]
+
+
+def last_points(optimizer: Optimizer, metric: str) -> list[Point]:
+    """The best predicted point, where it was not tried and there is enough to predict it from.
 
     Where there is a fidelity it is at the target, also where few trials have a value.
     """
     told = [trial for trial in optimizer.trials if trial.state == "told"]
     targets = optimizer.space.targets
     whole = any(all(t.params[name] == u for name, u in targets.items()) for t in told)
-    if left == 1 and told and (len(told) > len(optimizer.space) or not whole):
+    if told and (len(told) > len(optimizer.space) or not whole):
         best = choice(optimizer.recommend(), metric).params
         if all(dict(best) != trial.params for trial in told):
             return [best]
-    return [*optimizer.ask(min(batch, max(left - 1, 1)))]
+    return []
 
 
 def tell(optimizer: Optimizer, point: Point, row: Row, *, timed: bool) -> None:

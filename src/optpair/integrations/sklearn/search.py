@@ -19,7 +19,6 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from optpair import report
@@ -27,11 +26,13 @@ from optpair.engine.session import Way
 from optpair.engine.settings import Settings
 from optpair.front import FrontBelief
 from optpair.gp.hyperparameters import Hyperparameters
+from optpair.integrations.sklearn.arguments import check_count, known_noise, seed_of
 from optpair.integrations.sklearn.candidates import (
     Candidate,
     Row,
     alike,
     judge_noise,
+    last_points,
     next_points,
     tell,
 )
@@ -48,9 +49,11 @@ from optpair.integrations.sklearn.rows import RESOURCES, Lost, Results, placed, 
 from optpair.integrations.sklearn.space import Choices, NumberedSpace
 from optpair.integrations.sklearn.splits import Portions, SameFolds
 from optpair.optimizer import Optimizer
-from optpair.problem.outcomes import Direction, Outcome, check_noise
+from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.space import Space
+from optpair.problem.stop import Stop
 from optpair.report import JointSubject, Subject
+from optpair.search.ends import Budget, End
 
 __all__ = ["JESSearchCV"]
 
@@ -89,6 +92,9 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             `GridSearchCV`.
         n_iter: how many trials, each of which is one cross-validation; fewer where each row of a
             shelf is tried once and none is left.
+        stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
+        seconds: ends it after this many seconds. After either, one more trial is made: at the best
+            predicted point, if that was not tried.
         batch: how many trials are asked for at once. All their folds share `n_jobs`.
         noise: `"folds"` takes the spread over folds for the noise of a trial's mean score, as
             `optpair.integrations.sklearn.folds` explains; None leaves the noise to the model; a
@@ -129,6 +135,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         best_index_: the row of `best_params_` in `cv_results_`. A callable `refit` chooses another.
         cv_results_: a row for every trial, in the order of their ids; NaNs for one that failed.
             With a `resource`, `n_resources` is how much of it each had.
+        ended_: why there are fewer than `n_iter` trials; otherwise empty.
         optimizer_: the `Optimizer`. It knows the objects of a list by their place, unless all are
             numbers.
     """
@@ -142,6 +149,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         space: Space | Mapping[str, Choices] | Sequence[Mapping[str, Choices]],
         *,
         n_iter: int = 30,
+        stop: Stop | None = None,
+        seconds: float | None = None,
         batch: int = 1,
         noise: Literal["folds"] | float | None = "folds",
         scoring: Any = None,
@@ -175,6 +184,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
         self.space = space
         self.n_iter = n_iter
+        self.stop = stop
+        self.seconds = seconds
         self.batch = batch
         self.noise = noise
         self.outcomes = outcomes
@@ -189,7 +200,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> JESSearchCV:
         """Search, then refit at the recommendation; `params` go where `GridSearchCV`'s go."""
-        for name in ("optimizer_", "recommendation_", "_resource"):  # of an earlier fit
+        for name in ("optimizer_", "recommendation_", "ended_", "_resource"):  # of an earlier fit
             self.__dict__.pop(name, None)
         given: Any = self.cv
         self.cv: Any = SameFolds(check_cv(given, y, classifier=is_classifier(self.estimator)))
@@ -242,11 +253,12 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """The search itself, called by `BaseSearchCV.fit`."""
-        _check_count("n_iter", self.n_iter)
-        _check_count("batch", self.batch)
-        metric, seed = named(self.refit), _seed(self.random_state)
-        outcomes = outcomes_of(self.outcomes, _known_noise(self.noise), self.refit)
+        check_count("n_iter", self.n_iter)
+        check_count("batch", self.batch)
+        metric, seed = named(self.refit), seed_of(self.random_state)
+        outcomes = outcomes_of(self.outcomes, known_noise(self.noise), self.refit)
         self._check_cost()
+        end = End(self.stop, self.seconds, None, Budget(None, None, None))
         X, y, groups = self._data
         splits = self.cv.get_n_splits(X, y, groups)
         self._resource = resource = resource_of(self, X, y, splits)
@@ -263,9 +275,13 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         portions = Portions(self.cv, y, seed, _num_samples(X), classes=classes)
         self._lost: dict[int, Lost] = {}
         rows: list[Row] = []
-        last = None
-        while len(rows) < self.n_iter and not optimizer.exhausted:
-            points = next_points(optimizer, self.n_iter - len(rows), self.batch, metric)
+        last, ended = None, end.at_once(optimizer)
+        while not ended and len(rows) < self.n_iter:
+            ended = end.reason(optimizer) if rows else ""
+            if ended:
+                points = [] if optimizer.exhausted else last_points(optimizer, metric)
+            else:
+                points = next_points(optimizer, self.n_iter - len(rows), self.batch, metric)
             asked = [Candidate.of(point, numbered_space, resource) for point in points]
             for some in alike(asked, resource):
                 found, failure = self._evaluate(
@@ -282,6 +298,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
         found = optimizer.recommend(tried=True)
         best = choice(found, metric)
+        self.ended_ = ended
         self.optimizer_, self.recommendation_ = optimizer, numbered_space.served(found)
         self._chosen = row_of(optimizer, best.params)
         self._score = predicted_score(best, metric, outcomes)
@@ -370,23 +387,6 @@ def _more(
     return more | ({"cv": portions.of(given[0] or 0)} if resource.is_samples else {})
 
 
-def _seed(random_state: Any) -> int:
-    """scikit-learn's `random_state` as a seed: an int is one, a generator draws one."""
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _known_noise(given: object) -> float | None:
-    """The standard deviation of a mean score's noise; None where folds or model are to say it."""
-    if isinstance(given, str) and given != "folds":
-        raise ValueError(
-            "noise must be 'folds', None, where the model is to infer it, or a standard deviation, "
-            f"not {given!r}"
-        )
-    return None if given is None or isinstance(given, str) else check_noise(given)
-
-
 def _named(subject: About, numbered: NumberedSpace) -> About:
     """What a page is about, with words for objects in place of their numbers."""
     labels = numbered.labels
@@ -397,10 +397,3 @@ def _named(subject: About, numbered: NumberedSpace) -> About:
     assert subject.model is not None
     model = replace(subject.model, choices=labels, single=numbered.single)
     return replace(subject, rows=rows, model=model)
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an int of at least 1, not {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be an int of at least 1, not {value!r}")

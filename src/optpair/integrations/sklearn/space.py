@@ -39,9 +39,23 @@ class _Entry:
     def parameter(self, when: Mapping[str, Any] | None) -> Parameter:
         """What the optimizer is given."""
         if not isinstance(self.given, list):
-            return replace(self.given, when=when) if when else self.given  # checked by Space
+            given = getattr(self.given, "when", None)
+            return replace(self.given, when=when) if when or given else self.given
         found = _ordered(self.given) or Categorical(range(len(self.given)))
         return replace(found, when=when) if when else found
+
+    def places(self, values: Sequence[Any], child: str) -> list[Any]:
+        """Values of a condition of another parameter, as the optimizer has them."""
+        if not isinstance(self.given, list):
+            return list(values)
+        known = [i for i, own in enumerate(self.given) if any(_is(own, v) for v in values)]
+        strange = [v for v in values if not any(_is(own, v) for own in self.given)]
+        if strange or not known:
+            raise ValueError(
+                f"space: when of {child!r}: {self.name!r} must be one of {self.given!r}, not "
+                f"{(strange or list(values))[0]!r}"
+            )
+        return [self.given[i] for i in known] if _ordered(self.given) else known
 
 
 class NumberedSpace:
@@ -78,9 +92,15 @@ class NumberedSpace:
 
     def _when(self, entry: _Entry, grids: int) -> dict[str, Any] | None:
         """When a parameter is there: its own conditions, and in which of several dicts."""
-        own = dict(getattr(entry.given, "when", None) or {})
-        keys = {e.name: e.key for e in self._entries if entry.grids[0] in e.grids}
-        own = {keys.get(parent, parent): values for parent, values in own.items()}
+        beside = {e.name: e for e in self._entries if entry.grids[0] in e.grids}
+        own: dict[str, Any] = {}
+        for parent, values in (getattr(entry.given, "when", None) or {}).items():
+            if parent not in beside:
+                own[parent] = values  # which Space refuses
+                continue
+            places = beside[parent].places(values, entry.name)
+            if beside[parent].tuned:
+                own[beside[parent].key] = places
         if len(entry.grids) < grids:
             own[self._grid] = list(entry.grids)
         return own or None
@@ -201,6 +221,14 @@ def _alike(one: Any, other: Any) -> bool:
         return False
 
 
+def _is(one: Any, other: Any) -> bool:
+    """Whether two objects are the same, of one kind: True is not 1."""
+    try:
+        return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    except (TypeError, ValueError):  # objects that cannot be compared
+        return False
+
+
 def _free(name: str, taken: Collection[str], mark: str = "_") -> str:
     """A name that is not taken: with a mark where it is."""
     while name in taken:
@@ -225,14 +253,36 @@ def _read(name: str, given: Any) -> Any:
             f"log=True where it spans orders of magnitude, or Int; two choices are a list: "
             f"{list(given)!r}"
         )
+    if _is_range_of_others(given):
+        log = ", log=True" if "log" in given[2] else ""
+        raise ValueError(
+            f"space: {name!r} is {given!r}: is it a range? Write Float({given[0]!r}, {given[1]!r}"
+            f"{log}), or Int; three choices are a list: {list(given)!r}"
+        )
     if isinstance(given, list | tuple | range):
         if not given:
             raise ValueError(f"space: {name!r} must have something to choose from, not []")
         return list(given)
     if hasattr(given, "rvs"):
         return _of_distribution(name, given)
+    if not isinstance(given, Parameter):
+        raise TypeError(
+            f"space: {name!r} must be a list to choose from, a Float, Int, Ordinal or Categorical, "
+            f"or a frozen uniform, loguniform or randint of scipy.stats, not {given!r:.80}; what "
+            f"has one value only is a list of it: [{given!r:.40}]"
+        )
     # A copy, as a space keeps what it has worked out, and `fit` leaves its parameters alone.
     return copy.deepcopy(given)
+
+
+def _is_range_of_others(given: object) -> bool:
+    """Whether it is a tuple like (0.1, 10, "log-uniform"), as other libraries write a range."""
+    return (
+        isinstance(given, tuple)
+        and len(given) == 3
+        and isinstance(given[2], str)
+        and _ordered(list(given[:2])) is not None
+    )
 
 
 def _ordered(objects: list[Any]) -> Ordinal | None:
