@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -308,3 +309,9 @@ def test_imports_are_light(statement: str, absent: set[str]) -> None:
 
 def test_type_checkers_are_told_to_read_the_annotations() -> None:
     assert (ROOT / "py.typed").read_bytes() == b""
+
+
+def test_a_word_of_the_models_stands_for_one_thing() -> None:
+    words = re.compile(r"^class (State|Model|Row|Plan|Seen|Moved)\b", re.M)
+    found = [w for path in ROOT.rglob("*.py") for w in words.findall(path.read_text("utf-8"))]
+    assert sorted(found) == sorted(set(found))

@@ -14,7 +14,7 @@ from optpair.problem.problem import VALUE, Problem
 from optpair.trials import cells
 from optpair.trials.earlier import EarlierRow, EarlierStudy
 from optpair.trials.history import History
-from optpair.trials.table import Row, parse_csv, rows_of
+from optpair.trials.table import TableRow, parse_csv, rows_of
 from optpair.trials.trial import Trial
 
 Found = tuple[Mapping[str, Any], Mapping[str, tuple[float, float | None]]]
@@ -28,11 +28,12 @@ class Earlier:
     Args:
         source: an optimiser, a file that `save` wrote, a CSV file, an Optuna study, or a table.
         name: what it is called in answers and reports.
-        params: what parameters were then that its trials do not have. Without it they are taken to
-            have been in the middle of their range, and no choice to be nearer than another.
+        params: the values, at that time, of parameters that its trials do not have. Without it,
+            numbers are taken to have been in the middle of their range, and all choices to be
+            equally near.
         value: the column of the only outcome in a table, or the name of the outcome that counts
             where the source has several.
-        direction: of that column, where it is not the present one.
+        direction: the direction of that column, if it differs from the present one.
 
     Examples:
         >>> Earlier([{"lr": 0.01, "loss": 0.3}], name="May", value="loss").name
@@ -186,12 +187,12 @@ def _of_optuna(study: Any) -> _Kind:
     return _Kind(study.study_name, dict(zip(names, directions, strict=True)), rows)
 
 
-def _of_rows(rows: Sequence[Row], problem: Problem, said: Earlier) -> _Kind:
+def _of_rows(rows: Sequence[TableRow], problem: Problem, said: Earlier) -> _Kind:
     names = [said.value] if said.value else list(problem.names)
     return _Kind(None, dict.fromkeys(names), list(_cells(rows, names, problem)))
 
 
-def _cells(rows: Sequence[Row], names: Sequence[str], problem: Problem) -> Iterator[Found]:
+def _cells(rows: Sequence[TableRow], names: Sequence[str], problem: Problem) -> Iterator[Found]:
     for row in rows:
         bare = {name: cells.bare(cell) for name, cell in row.cells.items()}
         try:

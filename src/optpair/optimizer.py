@@ -549,7 +549,7 @@ class Optimizer(Tables):
         asked = None
         if answers and self._history.count("told"):
             asked = self._answers(self._reported(context))
-        model = report.Model(self.space, self._session.engine.initial, asked)
+        model = report.Modelled(self.space, self._session.engine.initial, asked)
         step = next(iter(self.space.targets), "step")
         rows = report.rows_of(self._history)
         return report.Subject(name, self.problem.objective, rows, model, step=step)
@@ -569,7 +569,7 @@ class Optimizer(Tables):
         asked = None
         if answers and all(measured[o] for o in self.problem.objectives):
             asked = self._answers(self._reported(context))
-        model = report.Model(self.space, self._session.engine.initial, asked)
+        model = report.Modelled(self.space, self._session.engine.initial, asked)
         rows = report.joint_rows_of(self._history)
         return report.JointSubject(name, self.problem, rows, model)
 

@@ -1,4 +1,4 @@
-"""Standard error, for progress and messages: where it is closed, full or gone, nothing ends."""
+"""Standard error, for progress and messages: if it is closed, full or gone, work goes on."""
 
 from __future__ import annotations
 

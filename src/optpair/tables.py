@@ -94,7 +94,7 @@ class Tables:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{path}: {error}") from None  # the line says it all
 
-    def _tell_rows(self, rows: Sequence[table.Row], **options: Any) -> table.Imported:
+    def _tell_rows(self, rows: Sequence[table.TableRow], **options: Any) -> table.Imported:
         with self._lock.now:
             records, skipped, notes = table.records(self._history.problem, rows, **options)
             found = self._history.tell_all(records)

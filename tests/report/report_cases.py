@@ -14,7 +14,7 @@ from optpair import Categorical, Float, Int, Optimizer, Settings, Space
 from optpair.cube.cube import Cube
 from optpair.engine.answers import Noise
 from optpair.problem.outcomes import Objective
-from optpair.report import Model, Row, Subject
+from optpair.report import Modelled, Row, Subject
 from optpair.report.findings import Answer, Findings, Moment, Slice
 from optpair.trials.estimate import Estimate
 from shell_cases import TINY
@@ -61,7 +61,7 @@ def made_up(space: Space, told: int) -> tuple[Subject, Findings]:
     rows = tuple(
         Row(i, "told", space.decode(x), float(rng.normal()), x=x) for i, x in enumerate(points)
     )
-    model = Model(space, len(space) + 1, None)
+    model = Modelled(space, len(space) + 1, None)
     best = Answer(rows[0].params, 0.0, -0.5, 0.5)
     grid = {name: sorted({row.params[name] for row in rows})[:61] for name in space}
     shares = dict.fromkeys(space, 1 / len(space))

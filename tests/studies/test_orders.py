@@ -137,8 +137,8 @@ def test_a_stop_reaches_every_worker(tmp_path: Path) -> None:
     code, _, said = run_elsewhere(path)
     thread.join(10)
     assert (code, ended) == (130, [0])
-    assert "Stopped by optpair stop" in said
-    assert said.count("Stopped by") == 1
+    assert "Stopped with optpair stop" in said
+    assert said.count("Stopped with") == 1
     assert lifecycle.count(study.trials)["running"] == 0
 
 

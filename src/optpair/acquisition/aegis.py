@@ -1,6 +1,6 @@
 """AEGiS, asynchronous ε-greedy global search: for many trials at once.
 
-Of De Ath, Everson and Fieldsend (2021). Every ask tosses a coin, and looks
+By De Ath, Everson and Fieldsend (2021). Every ask tosses a coin, and looks
 
     (G1)  with probability 1 − 2ε where m is largest,  with ε where a sample path is largest,
           with ε at a random point of the Pareto set of m and √s,    ε = min(½, 1/√d)

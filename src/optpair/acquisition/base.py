@@ -120,7 +120,7 @@ class Acquisition(ABC):
         return np.concatenate([np.zeros(0), *(self.values(X[b]) for b in self.blocks(len(X)))])
 
     def blocks(self, count: int) -> Iterator[slice]:
-        """So many points, a block at a time: by default as suits its posterior, if it has one."""
+        """Slices of that many points; by default as large as suits its posterior, if it has one."""
         posterior = getattr(self, "posterior", None)
         if posterior is not None:
             return posterior.blocks(count)
@@ -217,7 +217,7 @@ class OfMoments(Acquisition):
 
 
 def bends(posterior: Posterior) -> Bends:
-    """How functions of a posterior are expected to bend: as its length scales compare."""
+    """How strongly functions of a posterior are expected to bend, by its length scales."""
     return Bends(np.exp(2 * np.mean(np.log(posterior.covariance.scale), axis=0)), sized=False)
 
 
@@ -235,7 +235,7 @@ def incumbent(posterior: Posterior) -> Float[np.ndarray, "M F"]:
 
 
 def check_sets(posterior: Posterior, values: np.ndarray) -> None:
-    """Raise if what was drawn under each set is of another number of sets than the posterior."""
+    """Raise unless values were drawn under as many sets as the posterior has."""
     if posterior.sets != len(values):
         raise ValueError(
             f"optima of {len(values)} hyperparameter sets, but the posterior has {posterior.sets}"

@@ -51,7 +51,7 @@ class Beside(NamedTuple):
 
     @property
     def covariance(self) -> Float[np.ndarray, "M q"]:
-        """Of f(x, u) and f(x, t), given the data."""
+        """The covariance of f(x, u) and f(x, t), given the data."""
         return np.asarray(self.prior.K[..., 0] - np.vecdot(*self.whitened))
 
     def folded(
@@ -100,11 +100,11 @@ class BySides(NamedTuple):
 
 
 def halves(both: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is of the points, and what of those beside them."""
+    """The part of the points, and the part of those beside them."""
     q = both.shape[-1] // 2
     return both[..., :q], both[..., q:]
 
 
 def squares(z: Float[np.ndarray, "M P I q"]) -> Float[np.ndarray, "M P q"]:
-    """What is known of the optimum takes so much from a variance, if there is as much."""
+    """What knowing the optimum takes from a variance: at most the variance itself."""
     return np.asarray(np.einsum("mpiq,mpiq->mpq", z, z))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optpair.acquisition.base import Context
-from optpair.acquisition.chance import Improvement, Log, Seen, means_at, met, observed
+from optpair.acquisition.chance import Improvement, Log, OutcomeMoments, means_at, met, observed
 from optpair.acquisition.ei import DRAWS, redrawn, white
 from optpair.acquisition.special.normal import log_ei_and_slope
 from optpair.gp.posterior import Posterior
@@ -33,7 +33,7 @@ class ConstrainedEI(Improvement):
     incumbent: Float[np.ndarray, "M F"]  # −∞ where nothing is feasible
     log: bool
 
-    def improvement(self, seen: list[Seen]) -> Log:
+    def improvement(self, seen: list[OutcomeMoments]) -> Log:
         """log EI, or log √a where there is no incumbent."""
         (o,) = self.wanted.objectives
         own = seen[o]

@@ -24,7 +24,7 @@ from optpair.shapes import Bool, Float
 Each = Float[np.ndarray, "M F q"]
 
 
-class Seen(NamedTuple):
+class OutcomeMoments(NamedTuple):
     """One outcome at q points: its moments, and where its variance is not round-off."""
 
     query: Query
@@ -58,7 +58,7 @@ class Improvement(Acquisition):
         return self.model[0].dimensions
 
     @abstractmethod
-    def improvement(self, seen: list[Seen]) -> Log:
+    def improvement(self, seen: list[OutcomeMoments]) -> Log:
         """The logarithm of what is won in the objectives."""
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
@@ -86,15 +86,15 @@ class Improvement(Acquisition):
             return value, slope
         return np.exp(value), np.exp(value)[:, None] * slope
 
-    def _seen(self, X: Points) -> list[Seen]:
+    def _seen(self, X: Points) -> list[OutcomeMoments]:
         found = []
         for posterior in self.model:
             query = posterior.at(X)
             s, free = bounded(posterior, query.variance)
-            found.append(Seen(query, query.means, np.sqrt(s)[:, None], free))
+            found.append(OutcomeMoments(query, query.means, np.sqrt(s)[:, None], free))
         return found
 
-    def _each(self, seen: list[Seen]) -> tuple[Each, list[Log]]:
+    def _each(self, seen: list[OutcomeMoments]) -> tuple[Each, list[Log]]:
         """The logarithm of each set and fantasy, and the parts it is the sum of."""
         parts = [self.improvement(seen)]
         parts += [chance(seen[o], o, self.wanted) for o in self.wanted.constraints]
@@ -104,7 +104,7 @@ class Improvement(Acquisition):
         return total, parts
 
 
-def chance(seen: Seen, o: int, wanted: Wanted) -> Log:
+def chance(seen: OutcomeMoments, o: int, wanted: Wanted) -> Log:
     """One term of (C1)."""
     low, high = ((end - seen.means) / seen.sd for end in (wanted.low[o], wanted.high[o]))
     value, by_low, by_high = log_between(low, high)

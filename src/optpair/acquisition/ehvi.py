@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from optpair.acquisition.base import Context
 from optpair.acquisition.cei import all_redrawn
-from optpair.acquisition.chance import Improvement, Log, Seen, means_at, met, observed
+from optpair.acquisition.chance import Improvement, Log, OutcomeMoments, means_at, met, observed
 from optpair.acquisition.special.cells import Cells, cells
 from optpair.acquisition.special.normal import log_ei_and_slope
 from optpair.gp.posterior import Posterior
@@ -43,7 +43,7 @@ class EHVI(Improvement):
     there: Bool[np.ndarray, "M F"]  # whether there is a front
     log: bool
 
-    def improvement(self, seen: list[Seen]) -> Log:
+    def improvement(self, seen: list[OutcomeMoments]) -> Log:
         """log EHVI, or log Π √a_o where there is no front."""
         factors = [self._factor(seen[o], k) for k, o in enumerate(self.wanted.objectives)]
         each = np.sum([factor[0] for factor in factors], axis=0)
@@ -57,7 +57,7 @@ class EHVI(Improvement):
             by[o] = np.where(there, mean, 0.0), np.where(there, sd, 0.0)
         return Log(np.where(there, value, 0.5 * size[:, None, None]), by)
 
-    def _factor(self, seen: Seen, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _factor(self, seen: OutcomeMoments, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log [E(z − l)₊ − E(z − u)₊] of each box (M, F, B, q), by the mean and the deviation."""
         floor = self.reference[..., k, None]
         edges = np.maximum(self.boxes.edges[k], floor)

@@ -113,7 +113,7 @@ def _noisy(posterior: Posterior, white: White, log: bool) -> EI:
 
 
 def white(stream: Stream, posterior: Posterior, draws: int) -> White:
-    """Sets share them, and an observation more does not change those of the others."""
+    """Sets share them, and one more observation leaves those of the others as they are."""
     shape = (len(posterior.X), 2, draws * posterior.fantasies)
     return np.moveaxis(stream.draw().standard_normal(shape), 0, 2)
 

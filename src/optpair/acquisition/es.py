@@ -1,6 +1,6 @@
 """Entropy Search: the expected fall in the entropy of x* over a few representer points.
 
-Of Hennig and Schuler (2012), by Monte Carlo. R representer points z stand for the space, drawn anew
+Hennig and Schuler (2012), by Monte Carlo. R representer points z stand for the space, drawn anew
 for every function in proportion to Expected Improvement, without replacement. Under one set the
 posterior of f(z) is N(m, V), V = LLᵀ, and S draws f_s = m + Lε_s say which point is likely to be
 the best. An outcome y at x, standardised to ξ ~ N(0, 1), moves every draw along one direction,
@@ -75,7 +75,7 @@ class Response(NamedTuple):
     along: Float[np.ndarray, "M S q"]  # c̃·ε_s
 
 
-class Moved(NamedTuple):
+class Shifts(NamedTuple):
     """What moves the draws of each of B sets and fantasies at each query, in units of T."""
 
     direction: Float[np.ndarray, "*B q R"]  # c/T
@@ -127,7 +127,7 @@ class ES(Acquisition):
         moved = self._moved(self._response(query, between.K))
         gains = np.empty(moved.root.shape)
         for some in self._blocks(len(gains), len(X)):
-            gains[some] = self._gains(self._chances(some[0], Moved(*(v[some] for v in moved))))
+            gains[some] = self._gains(self._chances(some[0], Shifts(*(v[some] for v in moved))))
         return np.asarray(np.mean(gains, 0))
 
     def slopes(
@@ -138,10 +138,10 @@ class ES(Acquisition):
         between = self.posterior.covariance.between(X, self.z)
         response = self._response(query, between.K)
         moved = self._moved(response)
-        by_moved = Moved(*(np.empty(v.shape) for v in moved))
+        by_moved = Shifts(*(np.empty(v.shape) for v in moved))
         gains = np.empty(moved.root.shape)
         for some in self._blocks(len(gains), len(X)):
-            own = Moved(*(v[some] for v in moved))
+            own = Shifts(*(v[some] for v in moved))
             chances = self._chances(some[0], own)
             gains[some] = self._gains(chances)
             for whole, part in zip(by_moved, self._pull(chances, own), strict=True):
@@ -171,15 +171,15 @@ class ES(Acquisition):
         gamma = 1 / (total * (1 + np.sqrt(np.maximum(1 - rho2, CLOSEST))))
         return Response(total, c, tilde, rho2, gamma, self.mixed.mT @ c)
 
-    def _moved(self, response: Response) -> Moved:
+    def _moved(self, response: Response) -> Shifts:
         F = self.temperature.shape[1]
         back = (response.gamma[:, None] * response.along).mT
         each = (response.c.mT, back, np.sqrt(response.total))
         c, back, root = (np.repeat(v, F, 0) for v in each)
-        return Moved(c / self.temperature.reshape(-1, 1, 1), back, root)
+        return Shifts(c / self.temperature.reshape(-1, 1, 1), back, root)
 
     def _pull_response(
-        self, response: Response, by_moved: Moved
+        self, response: Response, by_moved: Shifts
     ) -> tuple[Float[np.ndarray, "M q R"], Float[np.ndarray, "M q"]]:
         """Through (S1): derivatives of the mean gain by c and by t."""
         total, _, tilde, rho2, gamma, along = response
@@ -197,7 +197,7 @@ class ES(Acquisition):
         by_total = by_root / (2 * np.sqrt(total)) - (by_gamma * gamma + by_rho2 * rho2) / total
         return by_c, by_total
 
-    def _chances(self, sets: slice, moved: Moved) -> Chances:
+    def _chances(self, sets: slice, moved: Shifts) -> Chances:
         """The chance of each representer after each outcome."""
         direction, back, root = moved
         E = direction[..., None] * -back[..., None, :]
@@ -216,7 +216,7 @@ class ES(Acquisition):
         before, after = _entropy(chances.mean)[..., 0], _entropy(chances.p)
         return np.asarray(before - after @ self.weights)
 
-    def _pull(self, chances: Chances, moved: Moved) -> Moved:
+    def _pull(self, chances: Chances, moved: Shifts) -> Shifts:
         """Derivatives of (S4) by what moves the draws, through the softmax π of each.
 
         With b_kr the derivative of the gain by p_r(ξ_k) and b̄_sk = Σ_r π_skr b_kr, that by an
@@ -238,7 +238,7 @@ class ES(Acquisition):
         by_lift = p * by_p - G * first
         lifted = self.outcomes @ by_lift / root[..., None]
         by_direction = np.sum(G * second - push * third, -2) + lifted
-        return Moved(by_direction, by_back, -np.sum(lifted * direction, -1) / root)
+        return Shifts(by_direction, by_back, -np.sum(lifted * direction, -1) / root)
 
 
 def _entropy(p: Float[np.ndarray, "*b R"]) -> Float[np.ndarray, "*b"]:

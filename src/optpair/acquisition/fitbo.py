@@ -1,6 +1,6 @@
 """FITBO: what an evaluation says about f*, where f* bounds the model itself.
 
-Of Ru, McLeod, Granziol and Osborne (2018), fast information-theoretic Bayesian optimisation. A GP g
+By Ru, McLeod, Granziol and Osborne (2018), fast information-theoretic Bayesian optimisation. A GP g
 stands for how far f is below its maximum, so that no draw exceeds it, and f is linear in g around
 the mean of g:
 

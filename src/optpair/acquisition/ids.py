@@ -1,6 +1,6 @@
 """Information-directed sampling: how much an evaluation says about the optimum, for its regret.
 
-Of Russo and Van Roy (2014), in its deterministic form: the next trial has the smallest ratio of
+By Russo and Van Roy (2014), in its deterministic form: the next trial has the smallest ratio of
 squared expected regret and information gain. As something to be maximised, that is
 
     (I1)  Δ(x) = max(E f* − E m(x), ε) / √(E a),    ε = 10⁻³ √(E a)

@@ -1,7 +1,7 @@
 """Output-space Predictive Entropy Search: how much an evaluation says about f*, given the data.
 
-Of Hoffman and Ghahramani (2016). As Max-value Entropy Search it asks for the maximum f*, but what
-is known of f once f* is known is more than a bound at the query:
+By Hoffman and Ghahramani (2016). Like Max-value Entropy Search it asks about the maximum f*, but
+knowing f* tells more than a bound at the query:
 
     (O1)  f(x_i) ≤ f*     at the data x_i
     (O2)  f(x) ≤ f*       at the query x

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from optpair.acquisition.base import Context
-from optpair.acquisition.chance import Improvement, Log, Seen, means_at, met, observed
+from optpair.acquisition.chance import Improvement, Log, OutcomeMoments, means_at, met, observed
 from optpair.acquisition.special.normal import hazard, log_ndtr
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
@@ -39,7 +39,7 @@ class ParEGO(Improvement):
     incumbent: Float[np.ndarray, "M F"]  # −∞ where nothing is feasible
     log: bool = True
 
-    def improvement(self, seen: list[Seen]) -> Log:
+    def improvement(self, seen: list[OutcomeMoments]) -> Log:
         """log EI_g, or 0 where there is no incumbent."""
         there = np.isfinite(self.incumbent)[..., None]
         start = np.where(there, self.incumbent[..., None], 0.0)

@@ -57,8 +57,8 @@ DELTA = 1e-6  # of the output scale: how exactly a gradient is zero
 SOFTNESS = 1e-8  # of the output scale, the same for the inequalities
 
 
-class Left(NamedTuple):
-    """f at the queries, before and after what holds of x* is known; t = f(x*) − f(x)."""
+class Remaining(NamedTuple):
+    """f at the queries, before and after conditioning on x*; t = f(x*) − f(x)."""
 
     variance: Float[np.ndarray, "M 1 q"]  # s
     known: Float[np.ndarray, "M P q"]  # what (P1) and (P2) take, but for round-off
@@ -111,7 +111,7 @@ class PES(Acquisition):
             f"{np.max(self.change):.1e}, {np.max(self.sweeps)} sweeps"
         )
 
-    def left(self, at: ConditionedQuery) -> Left:
+    def left(self, at: ConditionedQuery) -> Remaining:
         """What (P1) and (P2) leave of f(x), and of t."""
         floor = self.posterior.floor[:, None, None]
         variance = at.query.variance[:, None]
@@ -124,7 +124,7 @@ class PES(Acquisition):
         spread = np.maximum(self.star_variance[..., None] - cross - slack, floor)
         share = np.minimum(slack * slack / spread, given)
         gap = self.star_mean[..., None] - mean
-        return Left(variance, known, taken, mean, given, gap, spread, slack, share)
+        return Remaining(variance, known, taken, mean, given, gap, spread, slack, share)
 
     def values(self, X: Points, rows: Rows = None) -> Float[np.ndarray, " q"]:
         """α(x), nats."""

@@ -130,8 +130,8 @@ def _one(paths: Paths, chosen: int, path: int) -> TS:
 def ts(posterior: Posterior, seed: int = 0, *, features: int = 1024) -> TS:
     """One sample of the objective as a function of points: `ts(posterior, seed)(X)`.
 
-    The seed chooses the hyperparameter set, and the path under it. Of fantasies, which are draws
-    themselves, the path has seen the first.
+    The seed chooses the hyperparameter set, and the path under it. Fantasies are draws themselves:
+    the path is conditioned on the first.
     """
     chosen = int(Stream.of(seed).draw().integers(posterior.sets))
     own = posterior.of_sets(slice(chosen, chosen + 1)).some_fantasies(1)

@@ -1,4 +1,4 @@
-"""Weights: what else than its information makes a query wanted, as factors of an acquisition.
+"""Weights: what makes a query wanted besides its information, as factors of an acquisition.
 
 A weight w(x) multiplies what is at least 0, as a failure gains nothing. A worth is pulled to the
 worst value seen: it is what is expected where a failure is worth no more than that.

@@ -1,8 +1,8 @@
 """Candidates: points that fill the space, and points near the best data.
 
-Hundreds of points fill a plane, and say next to nothing of a cube of twenty dimensions: nearly all
-of them are far from anything good. A *boxed* screening fills boxes around the best data instead;
-climbs may leave them.
+Hundreds of points fill a plane, and say next to nothing about a cube of twenty dimensions: nearly
+all of them are far from anything good. A *boxed* screening fills boxes around the best data
+instead; climbs may leave them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def near(
     region: Region,
     anchors: Float[np.ndarray, "A D"],
 ) -> Float[np.ndarray, "N D"]:
-    """Legal points near the anchors, moved by so much; the anchors themselves come first."""
+    """Legal points at given distances from the anchors; the anchors themselves come first."""
     points = len(scale)
     centres = np.tile(anchors, (-(-points // len(anchors)), 1))[:points]
     moved = region.near(moves, centres, scale)
@@ -48,7 +48,7 @@ def _boxes(
     """Points of [0,1]^d, as many of them in a box around each of the first anchors.
 
     A box gets consecutive points of the lattice, which fill it evenly. Categories stay free, and so
-    do parameters that linear limits speak of.
+    do parameters that occur in linear limits.
     """
     layout = region.cube.layout
     first = np.searchsorted(layout.owner, np.arange(layout.parameters))

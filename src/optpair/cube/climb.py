@@ -106,9 +106,9 @@ def ascend(
     not improve, or is not allowed, is refused and the radius shrinks, so the value never falls. One
     evaluation of value and slope per step. A climb that expects to win less than `enough` (half of
     the Newton step times the slope) has arrived, and drops out. `known` is what an earlier climb
-    has learnt, `bends` what is expected otherwise: it gives the first step, but nothing has arrived
-    by it. Of so many consecutive `rivals` only the best counts: those that lag far behind are given
-    up.
+    has learnt, `bends` what is expected otherwise: it sets the first step, but does not decide that
+    a climb has arrived. Of each `rivals` consecutive climbs only the best counts: those that lag
+    far behind are given up.
     """
     columns, rows = np.flatnonzero(free & region.open), np.arange(len(X))
     r, C = len(X), len(columns)
@@ -246,7 +246,7 @@ def climb(
     rivals: int = 1,
     by: Callable[..., Ended] = ascend,
 ) -> Ended:
-    """Ascend from legal points to legal points; `by` what, with the arguments of `ascend`.
+    """Ascend from legal points to legal points by the function `by`, called like `ascend`.
 
     Stepped columns are relaxed on the way up and rounded after. Then each round tries every
     one-move discrete neighbour, takes the best, and ascends again in the continuous columns.

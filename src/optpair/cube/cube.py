@@ -235,7 +235,7 @@ class Cube:
 
 
 def _within(wanted: Int[np.ndarray, " w"], begin: int, count: int) -> Int[np.ndarray, " o"]:
-    """Those of `count` numbers from `begin` on that are wanted, counted from there."""
+    """The wanted ones among `count` numbers from `begin` on, counted from there."""
     return wanted[(wanted >= begin) & (wanted < begin + count)] - begin
 
 

@@ -1,9 +1,10 @@
-"""A Halton sequence with random digits: points of an initial design, of which even few are apart.
+"""A Halton sequence with random digits: an initial design whose points are apart even if few.
 
     x_i,j = Σ_k π_jk(digit k of i in base p_j) / p_j^(k+1),    p_j the j-th prime
 
-with random permutations π (Owen 2017). A lattice or a Sobol sequence needs a power of two of points
-before its coordinates part; four points in three dimensions would have two of them move together.
+with random permutations π (Owen 2017). A lattice or a Sobol sequence needs many points, a power of
+two, before its coordinates are independent: of four points in three dimensions, two coordinates
+would move together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Points that fill a polytope: a sweep of Gibbs sampling with evenly spread numbers.
 
 Within its affine hull, u = c + Z z, the polytope has a point in the inside. Chains that start there
-(hit and run, Smith 1984) tell its shape, and leave a pool of points all over it. From each of
-these one step along every axis of the shape, to a share of the chord that is given, makes a new
-point. Where the polytope is a box, the shares themselves are the points.
+(hit and run, Smith 1984) find its shape, and leave a pool of points all over it. One step from each
+of these along every axis of the shape, to a given share of the chord, makes a new point. If the
+polytope is a box, the shares themselves are the points.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Hull:
     def _shaped(
         cls, centre: np.ndarray, basis: np.ndarray, G: np.ndarray, slack: np.ndarray
     ) -> Hull:
-        """The shape as chains find it, the same ones always."""
+        """The shape, as chains that are always the same find it."""
         rng, A = np.random.default_rng(0), len(basis)
         hull = cls(centre, basis, G @ basis.T, slack, np.zeros((POOL, A)))
         for _ in range(ROUNDS if A else 0):

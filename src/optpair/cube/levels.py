@@ -20,7 +20,7 @@ SOLVED = 16  # points that are looked for one by one, where rounding finds none
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The stepped columns that linear limits speak of."""
+    """The stepped columns that occur in linear limits."""
 
     rows: Rows
     layout: Layout
@@ -55,7 +55,7 @@ class Levels:
 
     @property
     def none(self) -> bool:
-        """Whether limits speak of continuous columns only."""
+        """Whether only continuous columns occur in the limits."""
         return len(self.columns) == 0
 
     def repaired(

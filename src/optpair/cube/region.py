@@ -2,9 +2,9 @@
 
 Everything that searches asks a region, and nothing else, where it may go: for points that fill it
 (`fill`), points near others (`near`, `snap`, `neighbours`), and steps of a climb (`hold`, `step`,
-`allows`). A box answers at once; linear limits keep what is asked of them by moving along their
-faces, and a function of the point by refusing what it does not allow. A table has its rows and
-nothing between them: they are listed, and nothing is climbed.
+`allows`). In a box that is immediate. Within linear limits, points move along the faces; where a
+function decides, steps that it does not allow are refused. A table has only its rows and nothing
+between them: they are listed, and nothing is climbed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ TRIES = 8  # other points that are tried in place of one that is not allowed
 class Region:
     """The legal points of a cube between `low` and `high`; where the two are equal, fixed there.
 
-    With `rows` they are within these linear limits as well, and with `allowed` they are those of
-    which a function says so.
+    With `rows` they are within these linear limits as well, and with `allowed` only those that a
+    function allows.
     """
 
     cube: Cube
@@ -101,7 +101,7 @@ class Region:
         return self.table if few else None
 
     def left(self, X: Num[np.ndarray, "n D"]) -> int:
-        """How many rows of the table are none of these points."""
+        """How many rows of the table are not among these points."""
         return int(np.count_nonzero(self._left(X)))
 
     def _left(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " N"]:
@@ -133,7 +133,7 @@ class Region:
 
     @cached_property
     def coupled(self) -> Int[np.ndarray, " C"]:
-        """The columns that linear limits speak of."""
+        """The columns that occur in linear limits."""
         none = np.zeros(0, dtype=int)
         return none if self.rows is None else np.flatnonzero(self.rows.A.any(0))
 
@@ -183,7 +183,7 @@ class Region:
         return X if legal.all() else np.where(legal[:, None], X, self.snap(X))
 
     def allows(self, X: Num[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
-        """Which points a step may end at: what `step` cannot see to."""
+        """Which points a step may end at, by the limits that `step` does not keep by itself."""
         if self.allowed is None or len(X) == 0:
             return np.ones(len(X), dtype=bool)
         return self.allowed(np.asarray(X, dtype=np.float64))

@@ -96,7 +96,7 @@ class Believed(NamedTuple):
     """Of a new value."""
 
 
-class Seen(NamedTuple):
+class Progress(NamedTuple):
     """The best value of each path, and its value at the point of highest mean, after each trial."""
 
     best: Float[np.ndarray, "t S M P"]
@@ -113,7 +113,7 @@ def searched(
     once: bool = False,
     truths: int = TRUTHS,
     trials: int = TRIALS,
-) -> Seen:
+) -> Progress:
     """Search some of the paths for their best points; the first point is recommended at the start.
 
     Args:
@@ -138,7 +138,7 @@ def searched(
         searches.tell(tried, y, rng.standard_normal((len(chosen), M, P)))
         np.put_along_axis(left, tried[:, None], not once, axis=1)
         moments.append(searches.seen(searches.best()))
-    return Seen(*(np.stack(part) for part in zip(*moments, strict=True)))
+    return Progress(*(np.stack(part) for part in zip(*moments, strict=True)))
 
 
 class _Searches:
@@ -194,10 +194,10 @@ class _Searches:
         self._paths += missing[..., None] * row[:, :, None]
         self._told = t + 1
 
-    def seen(self, x: Int[np.ndarray, " S"]) -> Seen:
+    def seen(self, x: Int[np.ndarray, " S"]) -> Progress:
         """The best value of each path, and its value at the best point of each search."""
         here = self._of(self._paths, x[:, None, None, None])
-        return Seen(self._paths.max(-1), here, self._weights)
+        return Progress(self._paths.max(-1), here, self._weights)
 
     def _of(self, values: np.ndarray, at: np.ndarray) -> np.ndarray:
         """The entries of each search at its point."""

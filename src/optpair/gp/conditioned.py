@@ -101,15 +101,15 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the data say of some functionals."""
+class Moments:
+    """What the data say about some functionals."""
 
     mean: Float[np.ndarray, "M P J"]
     covariance: Float[np.ndarray, "M P J J"]
     whitened: Float[np.ndarray, "M P J n"]  # C⁻¹ of their covariances with the data
 
 
-def seen(posterior: Posterior, functionals: Functionals) -> Seen:
+def seen(posterior: Posterior, functionals: Functionals) -> Moments:
     """Mean and covariance of functionals given the data.
 
     With fantasies, optimum p belongs to fantasy p.
@@ -122,7 +122,7 @@ def seen(posterior: Posterior, functionals: Functionals) -> Seen:
     whitened = posterior.whiten(rows.reshape(M, P * J, n)).reshape(rows.shape)
     expected = np.sum(rows * posterior.weights[:, :, None], -1)
     is_value = functionals.is_value(posterior.dimensions)
-    return Seen(
+    return Moments(
         posterior.mean[:, None, None] * is_value + expected,
         functionals.prior(posterior) - whitened @ whitened.mT,
         whitened,
@@ -136,9 +136,9 @@ def condition_on(
     known: Bool[np.ndarray, "M P J"],
     softness: Float[np.ndarray, " J"],
 ) -> Conditioned:
-    """The posterior that also knows that some functionals are what is wanted of them.
+    """The posterior that also knows the values of some functionals.
 
-    `softness`, relative to the output scale, is the variance up to which that is so. Where
+    `softness`, relative to the output scale, is the variance up to which they are known. If
     round-off leaves V without a factor, only the first functional is known.
     """
     found = seen(posterior, functionals)

@@ -1,7 +1,8 @@
 """Hyperparameters: sets of values by name, and the table that lays them out in one vector θ.
 
 A table is a row of blocks: name, number of entries, the transform between an entry u of θ and the
-value v, the prior of u, and how the value changes with the units of y. Nothing is found by place.
+value v, the prior of u, and how the value changes with the units of y. No entry is found by its
+position.
 
 | transform       | v(u)            | for                              |
 |-----------------|-----------------|----------------------------------|
@@ -109,7 +110,7 @@ class Tie(Protocol):
         ...
 
     def start(self, parts: Mapping[str, np.ndarray]) -> None:
-        """Bring what is tied together, in place."""
+        """Adjust the tied entries to each other, in place."""
         ...
 
 
@@ -171,7 +172,7 @@ class Table:
 
     @cached_property
     def _normal(self) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]] | None:
-        """Centre and precision of θ, where every prior is normal: a chain asks for this often."""
+        """Centre and precision of θ if every prior is normal; kept, as chains ask for it often."""
         centre, precision = np.zeros(self.size), np.zeros((self.size, self.size))
         for block in self.blocks:
             if not isinstance(block.prior, LogNormal | Normal):
@@ -181,7 +182,7 @@ class Table:
         return centre, precision
 
     def start(self, normal: np.ndarray) -> np.ndarray:
-        """θ so many standard deviations from the centre of the prior."""
+        """θ at the given number of standard deviations from the centre of the prior."""
         parts = self.parts(normal)
         starts = [b.prior.start(parts[b.name], self.d) for b in self.blocks]
         theta = np.concatenate(starts, axis=-1)
@@ -219,8 +220,8 @@ class Hyperparameters:
         outputscale: the variance of f, shape (M,).
         noise: the variance of the noise, shape (M,).
         mean: the mean of f, shape (M,).
-        own: the kernel's own, shape (M,) each. `rough`, from 0 to 1, is the share of Matérn-5/2 in
-            the kernel `mixed`; `interactions`, likewise, that of all parameters together in
+        own: those of the kernel, shape (M,) each. `rough`, from 0 to 1, is the share of Matérn-5/2
+            in the kernel `mixed`; `interactions`, likewise, that of all parameters together in
             `additive`; `common` that of the curve over fidelities, and `curve` its length scale,
             where the space has a `Fidelity`; `luck` is the share of noise that looks at one trial
             have in common, 0 where it is not given.

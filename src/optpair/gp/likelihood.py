@@ -2,16 +2,16 @@
 
     log p(θ | y) = −½ rᵀ(K+Σ)⁻¹r − ½ log|K+Σ| + log prior(θ),    r = y − μ,
 
-Observations of one run share its luck: of the noises of two of them a share η is common,
+Observations of one run share its luck: a share η of the noise of any two of them is common,
 
     (L3)  Σ_ij = η √(σ_i² σ_j²)
 
 The derivative in K is ½(ααᵀ − (K+Σ)⁻¹) with α = (K+Σ)⁻¹r, without the prior. A chain asks for
-this hundreds of times on a matrix that LAPACK is fast at; each pair of points is met once.
+this hundreds of times, and most of the work is LAPACK's; each pair of points is visited once.
 
-Where a kernel knows e rows beforehand, y_e, they come first and are conditioned on: log p(y | y_e,
-θ) is the difference of the above with all rows and with those alone, whose factor is the first
-block of the factor of all.
+If a kernel knows e rows beforehand, y_e, they come first and are conditioned on: log p(y | y_e, θ)
+is the above for all rows less the above for those alone, whose factor is the first block of the
+factor of all.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Likelihood:
         by_pairs: Float[np.ndarray, "B p"],
         by_noise: Float[np.ndarray, "B 1"],
     ) -> dict[str, Float[np.ndarray, "B _"]]:
-        """Derivatives by the share of luck, and by the noise with what goes through it."""
+        """Derivatives by the share of luck, and by the noise, including its effect through luck."""
         if self._together is None:
             return {SHARED: np.zeros_like(by_noise)}
         luck, by_luck = self._of_runs(values), by_pairs[:, self._together]

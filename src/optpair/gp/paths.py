@@ -88,7 +88,7 @@ class Paths:
         return target if self.links is None else LoadedTarget(target, self.links)
 
     def single(self) -> Paths:
-        """The same paths in single precision, from 0 and in units of √a: to compare points by."""
+        """The same paths in single precision, from 0 and in units of √a, for comparing points."""
         size = np.sqrt(self.covariance.outputscale)[:, None, None]
         update = self.update if self.smooth is None else self.smooth
         return Paths(

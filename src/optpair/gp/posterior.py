@@ -123,7 +123,7 @@ class Posterior:
 
     @property
     def floor(self) -> Float[np.ndarray, " M"]:
-        """What a variance is never taken to be below."""
+        """The smallest value that a variance is taken to have."""
         return SMALLEST * self.outputscale
 
     @cached_property
@@ -143,7 +143,7 @@ class Posterior:
         return Query(self, X, between, self.whiten(between.K))
 
     def whiten(self, K: Float[np.ndarray, "M q n"]) -> Float[np.ndarray, "M q n"]:
-        """C⁻¹k for each row k, by strips of C⁻¹: what is right of its diagonal need not be met."""
+        """C⁻¹k for each row k, strip by strip of C⁻¹, without what is right of its diagonal."""
         n = K.shape[-1]
         if n <= STRIP:
             return np.asarray(K @ self.inverse_factor.mT)
@@ -184,7 +184,7 @@ class Posterior:
         return means, variance
 
     def blocks(self, count: int) -> Iterator[slice]:
-        """So many points, a block at a time: work arrays of a block stay in cache."""
+        """Slices of that many points: the work arrays of one slice stay in cache."""
         size = int(np.clip(ROWS // (self.sets * max(len(self.X), 1)), FEWEST, BLOCK))
         return (slice(i, i + size) for i in range(0, count, size))
 
@@ -240,7 +240,7 @@ class Posterior:
         return query.means.mean(1), prior - query.A @ query.A.mT
 
     def with_fantasies(self, count: int) -> Posterior:
-        """The same, with `count` means a set that may go different ways."""
+        """The same, with `count` means per set, which may differ from then on."""
         shape = (self.sets, count, len(self.X))
         residual, weights = (np.broadcast_to(v, shape) for v in (self.residual, self.weights))
         return replace(self, residual=residual, weights=weights)

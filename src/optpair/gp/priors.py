@@ -9,7 +9,7 @@ hyperparameters have their priors in the kernel.
 | `Prior()`    | LogNormal(√2 + ½log d, √3)| LogNormal(0, 0.7)  | LogNormal(−4, 1)  | N(0, 0.5²)|
 | `PAPER`      | Gamma(2.5, 5)             | log-uniform        | log-uniform       | 0         |
 
-Where there are constraints the noise has the prior LogNormal(−8, 2), and PAPER's is the same.
+With constraints, the prior of the noise is LogNormal(−8, 2), for both.
 
 By default the logarithms of any two length scales have the correlation ⅔: whether a function is
 smooth or rough is mostly a matter of the function, and only then of the parameter. Alone, each has
@@ -42,7 +42,7 @@ class LogNormal:
 
         cov(log x) = scale² ((1 − shared) I + shared 11ᵀ)
 
-    so that what is learnt of some says something of the others.
+    so that learning about some says something about the others.
     """
 
     loc: float
@@ -182,8 +182,8 @@ class Prior:
     outputscale: Density = field(default=LogNormal(0.0, 0.7))
     noise: Density = field(default=LogNormal(-4.0, 1.0))
     noise_under_limits: Density = field(default=LogNormal(-8.0, 2.0))
-    """That of the noise where there are constraints. Answers keep a distance from limits that grows
-    with the noise, so it has to be found out where there is none."""
+    """That of the noise if there are constraints. Answers keep a distance from limits that grows
+    with the noise, so the absence of noise has to be noticed."""
     mean_scale: float = 0.5
     noise_floor: float = NOISE_FLOOR
 

@@ -1,4 +1,4 @@
-"""Gaussian processes before data: a kernel, priors over its hyperparameters, and whose columns."""
+"""Gaussian processes before data: a kernel, priors over its hyperparameters, and columns."""
 
 from __future__ import annotations
 

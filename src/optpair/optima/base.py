@@ -1,12 +1,12 @@
 """Optima of joint sample paths, and the goals that say what an optimum is.
 
-Of L optima, what was believed beforehand of the place and of the value makes some count more:
+Prior beliefs about the place and the value of the optimum make some of L optima count more:
 
     (B2)  w_p ∝ (π(x*_p) ρ(f*_p))^η,   the largest η ≤ 1 with 1/Σ w_p² ≥ L/3
 
-The weights correct the paths, which the data have made. As data come, optima of paths agree, and
-so weigh alike. Where they agree on another place than was believed, π is the same for all of them,
-and a wrong belief is forgotten. η keeps a third of them in the count in the meantime.
+The weights are for paths that follow from the data alone. As data come in, the optima of paths
+agree, and so do their weights: if they agree on another place than was believed, π is the same for
+all of them, and the wrong belief is forgotten. Until then η keeps a third of them in effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Optima:
     mask: Bool[np.ndarray, "M P R"]
     """Which of the R points are there: sets of points may have different sizes."""
     log_weight: Float[np.ndarray, "M P"]
-    """What is believed beforehand of each optimum; zero means alike."""
+    """The log of the prior belief in each optimum; zero means that all count alike."""
 
     @classmethod
     def pairs(cls, x: Float[np.ndarray, "M P D"], f: Float[np.ndarray, "M P"]) -> Optima:
@@ -79,7 +79,7 @@ class Optima:
         return replace(self, log_weight=flattened(log_prior))
 
     def evenly(self) -> Int[np.ndarray, " L"]:
-        """The numbers of as many optima that count alike: some several times, by their weights."""
+        """Indices of as many optima that count alike; by their weights, some occur repeatedly."""
         edges = np.cumsum(self.weights.reshape(-1))
         ticks = (np.arange(len(edges)) + 0.5) / len(edges)
         return np.minimum(np.searchsorted(edges, ticks * edges[-1]), len(edges) - 1)

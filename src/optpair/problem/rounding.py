@@ -24,7 +24,7 @@ Weights = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Row:
+class FloatLimit:
     """A limit in floats, relative to its largest term."""
 
     weights: Weights
@@ -49,7 +49,7 @@ class Rounding:
         for limit in limits:
             scale = limit.scale(parameters)
             weights = {name: float(w / scale) for name, w in limit.weights}
-            self._rows.append(Row(weights, float(limit.high / scale), limit.equal))
+            self._rows.append(FloatLimit(weights, float(limit.high / scale), limit.equal))
         used = {name for row in self._rows for name in row.weights}
         self._free = {
             name: p
@@ -101,7 +101,9 @@ class Rounding:
                 short[name] = round(moved[name], digits) + 0.0
         return short
 
-    def _solved(self, values: dict[str, Any], rows: Sequence[Row], faces: bool) -> dict[str, Any]:
+    def _solved(
+        self, values: dict[str, Any], rows: Sequence[FloatLimit], faces: bool
+    ) -> dict[str, Any]:
         """Values that meet limits with equality, by elimination: those with most room change.
 
         With `faces`, values that are all but at an end of their range are put there and stay.

@@ -14,12 +14,12 @@ from optpair.report.outcome_words import verdict as joint_verdict
 from optpair.report.outcomes import Belief, JointFindings, JointSubject
 from optpair.report.page import render
 from optpair.report.rows import joint_rows_of, rows_of
-from optpair.report.subject import Model, Row, Subject, left_out
+from optpair.report.subject import Modelled, Row, Subject, left_out
 from optpair.report.words import Verdict, nothing, verdict
 
 __all__ = [
     "JointSubject",
-    "Model",
+    "Modelled",
     "Row",
     "Subject",
     "joint_rows_of",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optpair.problem.space import Categorical, Int, Ordinal, Parameter
-from optpair.report.subject import Model
+from optpair.report.subject import Modelled
 from optpair.report.words import number, power, short
 
 MOST_LABELS = 12
@@ -125,7 +125,7 @@ class Levels:
 Axis = Line | Levels | Choices
 
 
-def of_model(model: Model) -> dict[str, Axis]:
+def of_model(model: Modelled) -> dict[str, Axis]:
     """The axis of every parameter that is modelled, with the categories as the user knows them."""
     return {
         name: of_parameter(

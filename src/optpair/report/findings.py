@@ -14,7 +14,7 @@ from optpair.engine.effects import Effects
 from optpair.problem.space import Categorical
 from optpair.report.plane import Plane
 from optpair.report.plane import find as find_plane
-from optpair.report.subject import Model, Row, Subject
+from optpair.report.subject import Modelled, Row, Subject
 from optpair.trials.estimate import Estimate
 
 GRID = 61  # points of a slice
@@ -163,13 +163,13 @@ def gather(subject: Subject) -> Findings | None:
     )
 
 
-def by_parameter(model: Model, shares: np.ndarray) -> dict[str, float]:
+def by_parameter(model: Modelled, shares: np.ndarray) -> dict[str, float]:
     """Shares by the names of the parameters; a fidelity has none, as answers are at its target."""
     found = zip(model.space, map(float, shares), strict=True)
     return {name: share for name, share in found if name not in model.space.targets}
 
 
-def named_pairs(model: Model, effects: Effects | None) -> dict[tuple[str, str], float]:
+def named_pairs(model: Modelled, effects: Effects | None) -> dict[tuple[str, str], float]:
     """What two parameters explain only together, by their names."""
     names = list(model.space)
     found = {} if effects is None else effects.pairs
@@ -177,7 +177,7 @@ def named_pairs(model: Model, effects: Effects | None) -> dict[tuple[str, str], 
 
 
 def success(
-    model: Model, answers: Answers, x: np.ndarray, grids: Mapping[str, np.ndarray]
+    model: Modelled, answers: Answers, x: np.ndarray, grids: Mapping[str, np.ndarray]
 ) -> tuple[float | None, dict[str, Succeeds]]:
     """The chance of success at a point, and along every parameter; None where none has failed."""
     here = answers.success(x[None])
@@ -191,17 +191,17 @@ def success(
     return float(here[0]), along
 
 
-def _answer(pairs: Pairs, model: Model, sign: float) -> Answer:
+def _answer(pairs: Pairs, model: Modelled, sign: float) -> Answer:
     mean, _, low, high = (float(part) for part in pairs.best.worth.times(sign))
     return Answer(model.decode(pairs.best.x) | dict(model.single), mean, low, high)
 
 
-def _moment(pairs: Pairs, model: Model, sign: float, told: int, number: int) -> Moment:
+def _moment(pairs: Pairs, model: Modelled, sign: float, told: int, number: int) -> Moment:
     best = _answer(pairs, model, sign)
     return Moment(told, number, best.mean, best.low, best.high, pairs.next_gain, pairs.gap)
 
 
-def _past(subject: Subject, model: Model, answers: Answers) -> list[Moment]:
+def _past(subject: Subject, model: Modelled, answers: Answers) -> list[Moment]:
     """The belief at some moments before now, more of them early."""
     told, counts = subject.told, moments(len(subject.told))
     return [
@@ -217,7 +217,7 @@ def moments(told: int) -> list[int]:
     return sorted({1 + round((told - 1) * s) for s in share} - {told})
 
 
-def grid_along(model: Model, x: np.ndarray, index: int) -> np.ndarray:
+def grid_along(model: Modelled, x: np.ndarray, index: int) -> np.ndarray:
     """Legal points of the cube through x along one parameter."""
     layout, parameter = model.space.layout, list(model.space.values())[index]
     columns = [c for c, owner in enumerate(layout.owner) if owner == index]

@@ -16,7 +16,7 @@ from optpair.problem.problem import Problem
 from optpair.report.findings import Slice, Succeeds, by_parameter, grid_along, named_pairs, success
 from optpair.report.plane import Plane
 from optpair.report.plane import find as find_plane
-from optpair.report.subject import Model, Row
+from optpair.report.subject import Modelled, Row
 from optpair.trials.estimate import Estimate
 
 INTERACTS = 0.01  # share of the variance over a plane that is worth a picture
@@ -32,7 +32,7 @@ class JointSubject:
     name: str
     problem: Problem
     rows: tuple[Row, ...]
-    model: Model
+    model: Modelled
 
     @cached_property
     def told(self) -> tuple[Row, ...]:
@@ -159,7 +159,7 @@ def gather(subject: JointSubject) -> JointFindings | None:
     )
 
 
-def _grids(model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
+def _grids(model: Modelled, x: np.ndarray) -> dict[str, np.ndarray]:
     """Points along every parameter that is active at x."""
     active = model.decode(x)
     return {name: grid_along(model, x, i) for i, name in enumerate(model.space) if name in active}

@@ -29,7 +29,7 @@ from optpair.report.parts import (
     section,
     table,
 )
-from optpair.report.subject import OUT, Model, Row, Subject, left_out
+from optpair.report.subject import OUT, Modelled, Row, Subject, left_out
 from optpair.report.timeline import timeline
 from optpair.report.words import (
     brief,
@@ -117,7 +117,7 @@ def _header(subject: Subject, made: datetime) -> Markup:
     return header(subject.name, facts)
 
 
-def _parameters(subject: Subject, model: Model) -> str:
+def _parameters(subject: Subject, model: Modelled) -> str:
     """How many parameters there are, and how many of them are modelled where that is fewer."""
     names = {*model.names, *model.single, *subject.left_out}
     names.update(name for row in subject.rows for name in row.params)

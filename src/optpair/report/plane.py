@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optpair.engine.answers import Answers
-from optpair.report.subject import Model
+from optpair.report.subject import Modelled
 
 FEW, MANY = 7, 27  # points along a parameter, to compare pairs and to draw
 CONSIDERED = 5  # parameters that matter most
@@ -31,7 +31,7 @@ class Plane:
 
 
 def find(
-    model: Model,
+    model: Modelled,
     answers: Answers,
     x: np.ndarray,
     sign: float,

@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Model:
+class Modelled:
     """The space that is modelled, and the answers of the model once it has a value.
 
     `choices` are the categories as the user knows them, where the space has only their numbers;
@@ -95,7 +95,7 @@ class Subject:
     name: str
     objective: Objective
     rows: tuple[Row, ...]
-    model: Model | None
+    model: Modelled | None
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Parameters that trials have but the model does not, each with the reason."""
     step: str = "step"

@@ -69,7 +69,7 @@ class Endings:
     def reached(self, orders: Control, trials: Sequence[FrozenTrial]) -> Ending | None:
         """Why this run must end now; None if it continues."""
         if orders.stops > self.stops:
-            return Ending("stopped", "Stopped by optpair stop, or from the page of optpair watch.")
+            return Ending("stopped", "Stopped with optpair stop, or on the page of optpair watch.")
         if self.left == 0.0:
             return Ending("time", f"The {self._seconds:g} seconds of this run are over.")
         budget = self._file.budget

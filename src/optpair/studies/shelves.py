@@ -9,7 +9,7 @@ from typing import Any
 from optpair.problem.space import Space
 from optpair.studies.document import StudyError, Table, is_text, is_texts
 from optpair.trials import cells
-from optpair.trials.table import Row, parse_csv
+from optpair.trials.table import TableRow, parse_csv
 
 BOOLS = {"true": True, "false": False}
 
@@ -45,7 +45,7 @@ def read_shelf(content: Mapping[str, Any], folder: Path) -> tuple[Space, list[di
     return space, [{name: row[name] for name in labels} for row in listed] if labels else []
 
 
-def _column(name: str, rows: Sequence[Row]) -> list[Any]:
+def _column(name: str, rows: Sequence[TableRow]) -> list[Any]:
     """The cells of a column: numbers or bools where all are, or else texts."""
     found = [cells.bare(row.cells[name]) for row in rows]
     known = [cell for cell in found if cell is not None]

@@ -45,7 +45,7 @@ Told = Callable[[int, Result], None]
 OVER = "optpair:over"
 """The attribute of a study that [stop] has ended: what it said."""
 
-PAUSED = "Paused. Resume by optpair resume, or from the page of optpair watch."
+PAUSED = "Paused. Resume with optpair resume, or on the page of optpair watch."
 SHORTEST = 1e-6  # seconds that an evaluation takes at least
 PATIENT = 130
 """Tries to store a value while the storage is away: an hour."""

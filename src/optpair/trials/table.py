@@ -30,7 +30,7 @@ NOTE = " (note)"
 """What follows the name of a note that would be taken for another column."""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table, with its place for error messages."""
 
     where: str
@@ -59,7 +59,7 @@ class Imported:
         return f"{', '.join(parts)}{notes}"
 
 
-def rows_of(given: Any) -> list[Row]:
+def rows_of(given: Any) -> list[TableRow]:
     """The rows of a list of dicts, or of a table that can turn into one."""
     rows = given
     if hasattr(given, "to_dicts"):
@@ -72,11 +72,11 @@ def rows_of(given: Any) -> list[Row]:
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
             raise TypeError(f"rows[{i}] must be a dict by the names of columns, not {row!r:.80}")
-        found.append(Row(f"rows[{i}]", {name.strip(): cell for name, cell in row.items()}))
+        found.append(TableRow(f"rows[{i}]", {name.strip(): cell for name, cell in row.items()}))
     return found
 
 
-def parse_csv(text: str, delimiter: str | None = None) -> list[Row]:
+def parse_csv(text: str, delimiter: str | None = None) -> list[TableRow]:
     """The rows of a CSV file; the delimiter is the one that the header has most of."""
     header = text.lstrip("\r\n").partition("\n")[0]
     if delimiter is None:
@@ -93,7 +93,9 @@ def parse_csv(text: str, delimiter: str | None = None) -> list[Row]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two columns are called {name!r}: rename one of them")
-    return [Row(f"line {at}", dict(_fitted(at, names, line, delimiter))) for at, line in lines[1:]]
+    return [
+        TableRow(f"line {at}", dict(_fitted(at, names, line, delimiter))) for at, line in lines[1:]
+    ]
 
 
 def _fitted(
@@ -120,7 +122,7 @@ class _Columns(NamedTuple):
 
 def records(
     problem: Problem,
-    rows: Sequence[Row],
+    rows: Sequence[TableRow],
     *,
     value: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -141,7 +143,7 @@ def records(
     other = _other_names(columns, names)
     names = [other[name] for name in names]
     rows = [
-        Row(row.where, {other[name]: cells.bare(cell) for name, cell in row.cells.items()})
+        TableRow(row.where, {other[name]: cells.bare(cell) for name, cell in row.cells.items()})
         for row in rows
     ]
     found = _columns(problem, names, rows, value, trial)
@@ -167,7 +169,11 @@ def _other_names(columns: object, names: Sequence[str]) -> dict[str, str]:
 
 
 def _columns(
-    problem: Problem, names: list[str], rows: Sequence[Row], value: str | None, trial: str | None
+    problem: Problem,
+    names: list[str],
+    rows: Sequence[TableRow],
+    value: str | None,
+    trial: str | None,
 ) -> _Columns:
     params = {name: _find(name, names, f"parameter {name!r}") for name in problem.space}
     outcomes = {name: column(name, problem) for name in problem.names}
@@ -257,7 +263,7 @@ def _missing(what: str, meant: str, names: Sequence[str], hint: str) -> ValueErr
     return ValueError(f"no column of {what}{close}{hint}; there are {', '.join(map(repr, names))}")
 
 
-def _record(problem: Problem, columns: _Columns, row: Row) -> Record | None:
+def _record(problem: Problem, columns: _Columns, row: TableRow) -> Record | None:
     """What a row says; None where it has no value."""
     try:
         return _read(problem, columns, row)
@@ -265,7 +271,7 @@ def _record(problem: Problem, columns: _Columns, row: Row) -> Record | None:
         raise type(error)(f"{row.where}: {error}; nothing was changed") from None
 
 
-def _read(problem: Problem, columns: _Columns, row: Row) -> Record | None:
+def _read(problem: Problem, columns: _Columns, row: TableRow) -> Record | None:
     special = {role: row.cells.get(name) for role, name in columns.special.items()}
     state = str(special.get(STATE, "")).lower()
     failed = state == "failed" or cells.flag(FAILED, special.get(FAILED))

@@ -67,7 +67,7 @@ class Scaling:
     ) -> Scaling:
         """The scaling that suits the values y, of any size; constant values get any scale.
 
-        What is bad is judged by `usual`, which is among them; by default by all of them.
+        What is bad is judged by the values `usual`, which are among y; by default by all of y.
         """
         largest = float(np.max(np.abs(y)))
         if largest == 0.0:

@@ -1,7 +1,7 @@
 """The protocol of inference: from a sample and what was found before to hyperparameter sets.
 
 Each way of inference keeps a state of its own between updates (warm chains, the last mode). The
-state makes the next update cheap, never right: starting anew gives as good an answer.
+state only makes the next update cheaper: starting anew gives an answer that is as good.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Inference(Protocol):
     def update(
         self, stream: Stream, state: Any, sample: Sample, process: Process, new: int
     ) -> Found:
-        """A state for this sample, of which `new` values came since the last; None starts anew."""
+        """A state for this sample, with `new` values since the last update; None starts anew."""
         ...
 
     def rescaled(self, state: Any, ratio: float, offset: float, process: Process) -> Any:
-        """The state after y became ratio·y + offset; None where that is too far to follow."""
+        """The state after y became ratio·y + offset; None if the change is too large to follow."""
         ...
 
     def hyperparameters(self, state: Any, process: Process) -> Hyperparameters:
@@ -53,7 +53,7 @@ class Inference(Protocol):
     def wider(
         self, stream: Stream, state: Any, sample: Sample, process: Process
     ) -> Hyperparameters | None:
-        """More sets, for the ends of an answer's interval; None where there are no more."""
+        """More sets, for the ends of an answer's interval; None if there are none."""
         ...
 
     def to_json(self, state: Any) -> Any:
@@ -61,5 +61,5 @@ class Inference(Protocol):
         ...
 
     def from_json(self, document: Any, process: Process) -> Any:
-        """The state that a document holds; ValueError, KeyError or TypeError where it is none."""
+        """The state that a document holds; ValueError, KeyError or TypeError if it holds none."""
         ...

@@ -1,16 +1,16 @@
 """Chains: hyperparameters marginalised by HMC, carried from update to update.
 
 M chains run side by side, each contributing its last state. They start where the last update left
-them: they are reweighted by what the new data say of them, resampled where those weights are
-uneven, and some of them, copies and those that have waited longest first, are moved by a long HMC
-trajectory. One datum changes the posterior little: moving every chain at every update would be work
-without an effect. A cold start does the same from the prior, letting the data in step by step.
+them: they are reweighted by the likelihood of the new data, resampled if the weights are uneven,
+and some of them are moved by a long HMC trajectory, copies first, then those that have waited
+longest. One datum changes the posterior little, so moving every chain at every update would be
+wasted work. A cold start does the same from the prior, letting the data in step by step.
 
-This is sequential Monte Carlo (Chopin 2002). Weights are relative to the average of all chains, at
-every update: what new data add to the log density of every θ alike, their evidence, says nothing
-about θ. A move leaves the posterior as it is, and so a chain's weight: one that is stuck in a mode
-of little mass may move there as often as it likes. As answers weigh all chains alike, resampling
-comes early.
+This is sequential Monte Carlo (Chopin 2002). At every update, weights are relative to the average
+of all chains: what new data add to the log density of every θ alike, their evidence, says nothing
+about θ. A move leaves the posterior as it is, and so a chain's weight: a chain that is stuck in a
+mode of little mass keeps its small weight, however often it moves there. As answers weight all
+chains equally, resampling comes early.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Mixing:
             return float(np.max(np.sqrt((draws - 1) / draws + between / within)))
 
 
-class Moved(NamedTuple):
+class Transition(NamedTuple):
     """The ends of one HMC transition of each of B chains."""
 
     position: Thetas
@@ -94,7 +94,7 @@ def _move(
     step: Densities,
     inverse_mass: Float[np.ndarray, " k"],
     power: float,
-) -> Moved:
+) -> Transition:
     """One HMC transition of each chain; `momentum` and `coin` are standard normal and uniform."""
 
     def energy(value: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -112,7 +112,7 @@ def _move(
         gained = before - energy(there, p)
     gained = np.where(np.isnan(gained), -np.inf, gained)
     accepted = np.log(coin) < gained
-    return Moved(
+    return Transition(
         np.where(accepted[:, None], x, theta),
         np.where(accepted, there, value),
         np.exp(np.minimum(gained, 0.0)),
@@ -133,8 +133,8 @@ def start_chains(stream: Stream, sets: int, process: Process) -> Chains:
 def resample(coin: float, chains: Chains, density: Float[np.ndarray, " M"]) -> tuple[Chains, float]:
     """Reweight the chains by their new log densities; replace those that are ruled out by copies.
 
-    Systematic resampling, only where the effective number of chains falls below nine tenths or the
-    weight of one below a tenth. Returns that number as well. Where all are impossible nothing is
+    Systematic resampling, only if the effective number of chains falls below nine tenths or the
+    weight of one below a tenth. Also returns that number. If all chains are impossible, nothing is
     done.
     """
     M, possible = len(density), np.isfinite(density)
@@ -185,7 +185,7 @@ def cold_start(
 ) -> tuple[Chains, Mixing]:
     """Chains that have forgotten the prior they started from, with adapted step size and mass.
 
-    The data are let in by and by: the likelihood's power grows to 1, then all chains move on.
+    The data are let in gradually: the likelihood's power grows to 1, then all chains move on.
     """
     chains = start_chains(stream.child(0), sets, process)
     chains = replace(chains, log_density=process.table.log_prior(chains.position)[0])
@@ -208,7 +208,7 @@ def cold_start(
 def _reweigh(
     stream: Stream, chains: Chains, likelihood: Likelihood, power: float = 1.0
 ) -> tuple[Chains, float]:
-    """Bring the chains' densities up to date, and resample where they fell apart."""
+    """Bring the chains' densities up to date, and resample if their weights became uneven."""
     density = likelihood.density(chains.position, power)
     return resample(stream.draw().uniform(), chains, density)
 
@@ -252,7 +252,7 @@ def _moved(
 
 
 def rescale(chains: Chains, ratio: float, offset: float, process: Process) -> Chains | None:
-    """The same chains after y became ratio·y + offset; None where that is too far to follow."""
+    """The chains after y became ratio·y + offset; None if the change is too large to follow."""
     if not (1 / 3 < ratio < 3 and abs(offset) < 2):
         return None
     table = process.table
@@ -267,8 +267,8 @@ def rescale(chains: Chains, ratio: float, offset: float, process: Process) -> Ch
 class Marginal:
     """Hyperparameters averaged over M chains; the chains are its state.
 
-    `moves` chains are moved by an update; None means 256 over the number of values, at least two:
-    all, where there are few values and they say most.
+    `moves` chains are moved by an update; None means 256 divided by the number of values, at least
+    two: all of them while there are few values, when each says most.
     """
 
     sets: int = 12
@@ -285,7 +285,7 @@ class Marginal:
     def update(
         self, stream: Stream, state: Chains | None, sample: Sample, process: Process, new: int
     ) -> Found:
-        """The chains for this sample: a few rounds where many values came at once."""
+        """The chains for this sample, after several rounds if many values came at once."""
         moves = self._moves(len(sample.y))
         if state is None:
             return Found(*cold_start(stream, self.sets, sample, process, moves))
@@ -319,7 +319,7 @@ class Marginal:
         return process.table.hyperparameters(np.concatenate(seen))
 
     def to_json(self, state: Chains) -> Any:
-        """Every array by name; None where chains are of no use any more."""
+        """Every array by name; None if the chains are of no more use."""
         held = {f.name: np.asarray(getattr(state, f.name)) for f in fields(state)}
         if not all(np.all(np.isfinite(v)) for name, v in held.items() if name != "log_density"):
             return None

@@ -1,4 +1,4 @@
-"""The additive kernel: a sum over parameters, for objectives that are about a sum of their effects.
+"""The additive kernel: a sum over parameters, for objectives that are nearly a sum of effects.
 
 With h of Matérn-5/2 and r_k² the part of r² that parameter k has, r² = Σ_k r_k²,
 
@@ -38,10 +38,10 @@ SHARE = "interactions"  # the hyperparameter w
 
 @dataclass(frozen=True)
 class Additive(Kernel):
-    """Matérn-5/2 of single parameters, summed, and a share of one of all parameters together.
+    """A sum of Matérn-5/2 kernels of single parameters, and a share of one of all together.
 
-    log(w/(1 − w)) ~ N(0, spread²), as for the rough share of `Mixed`. Without `interactions` w is 0
-    and no hyperparameter.
+    log(w/(1 − w)) ~ N(0, spread²), as for the rough share of `Mixed`. Without `interactions`, w is
+    0 and not a hyperparameter.
     """
 
     name: ClassVar[str] = "additive"

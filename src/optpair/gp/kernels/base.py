@@ -1,7 +1,7 @@
 """Kernels as objects: covariances of a GP's values and derivatives, and what they pull back.
 
 A kernel is a name, a table of its hyperparameters, and three things that it can be bound to: the
-pairs of some data (to infer hyperparameters), hyperparameter sets (to condition and to look), and
+pairs of some data (to infer hyperparameters), hyperparameter sets (to condition and predict), and
 random numbers (to draw from its spectral density). Whatever depends on a point x has a forward pass
 and `pull`, its vector–Jacobian product.
 """
@@ -30,7 +30,7 @@ Others = Num[np.ndarray, "*others n D"]
 
 @runtime_checkable
 class Between(Protocol):
-    """Covariances between two lots of points under M sets, and their derivatives in the first."""
+    """Covariances between two groups of points under M sets, with derivatives in the first."""
 
     @property
     def K(self) -> Num[np.ndarray, "M q n"]:
@@ -144,7 +144,7 @@ class Covariance(Protocol):
         ...
 
     def single(self) -> Covariance:
-        """The same in single precision, with unit output scale: to compare points by."""
+        """The same in single precision, with unit output scale, for comparing points."""
         ...
 
     def of_sets(self, chosen: slice | np.ndarray) -> Covariance:
@@ -206,5 +206,5 @@ class Kernel(ABC):
         return None
 
     def tie(self, prior: Density, d: int) -> Tie | None:
-        """What the kernel's own hyperparameters say of the length scales, if anything."""
+        """What the kernel's own hyperparameters say about the length scales, if anything."""
         return None

@@ -1,14 +1,14 @@
-"""The kernel of curves: a common curve over the fidelities, and what is each point's own.
+"""The kernel of curves: a common curve over the fidelities, and a part of each point's own.
 
 With h of a radial kernel, r² over all columns and Δ² the squared distance in the fidelities alone,
 
     (A2)  k(x, x') = a ((1 − w) h(r²) + w h(Δ²/λ²))
 
-A draw is a function of the fidelities that all points share, and one of all columns. What cheap
-looks are biased by, and most of a learning curve, is the same for all points: it is learnt from all
-of them, its length scale λ is its own, and it says nothing against the looks. How much looks at a
-low fidelity say of the target is then a matter of the fidelity's length scale in r² alone: long
-where curves run in parallel, short where they cross. w and λ are inferred as the others are.
+A draw is a function of the fidelities that all points share, plus one of all columns. The bias of
+cheap looks, and most of a learning curve, is the same for all points: it is learnt from all of
+them, has a length scale λ of its own, and does not count against the looks. How much looks at a low
+fidelity say about the target then depends on the fidelity's length scale in r² alone: it is long if
+curves run in parallel, and short if they cross. w and λ are inferred like the others.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ the loading r_t, and the rest is noise, which the rows of one study share:
     (R3)  cov(f_0(x), y_i) = r_t k(x, x_i)
     (R4)  noise of y_i and y_j of one study: (1 − r_t²) k(x_i, x_j) + c² + σ_t² [i = j]
 
-Hyperparameters are those that foretell the present values from the earlier ones, p(y | y_1, …,
-y_T, θ): what the earlier values say of each other does not count. Where nothing is related,
-r_t = 0, that is p(y | θ), and the earlier studies are as if they had never been.
+Hyperparameters are those that predict the present values from the earlier ones, p(y | y_1, …,
+y_T, θ): what the earlier values say about each other does not count. If nothing is related,
+r_t = 0, that is p(y | θ), as if there had been no earlier studies.
 
-If a study is related, its length scales are about the present ones: they are known from itself.
+If a study is related, the present length scales are about its own, which its values have shown.
 With p the prior of log ℓ and q_t a normal density around those of study t,
 
     (R5)  log ℓ ~ π_0 p + Σ_t π_t q_t,   π_t ∝ r_t²,   π_0 ∝ Π_t (1 − r_t²)
@@ -261,7 +261,7 @@ class RelatedPairsFit:
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """(R5), as a factor of the prior: what relatedness says of the length scales."""
+    """(R5), as a factor of the prior: what relatedness says about the length scales."""
 
     prior: LogNormal
     d: int

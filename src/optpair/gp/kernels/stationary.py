@@ -6,8 +6,8 @@
 | `matern52` | (1 + √5 r + 5r²/3) exp(−√5 r)   | multivariate Student-t, 5 d.o.f.     |
 | `mixed`    | (1 − ρ) `rbf` + ρ `matern52`    | one of the two, the latter by ρ      |
 
-How smooth an objective is decides how far its values can be foretold, and is seldom known: in
-`mixed` the share ρ that is rough is a hyperparameter like the others, and the data say.
+How smooth an objective is decides how far its values can be predicted, and is seldom known. In
+`mixed` the rough share ρ is a hyperparameter like the others, and the data decide.
 
 In r², Matérn-5/2 is twice differentiable at 0: h′(0) = −5/6 and h″(0) = 25/12.
 """

@@ -108,7 +108,7 @@ class SumCovariance(ABC):
     def frequencies(self, draws: Frequencies) -> Float[np.ndarray, "M F D"]:
         """Draws from the spectral density, in radians per unit of x: each is of one term.
 
-        Terms have as many as their shares say, and one level in each of so many equal parts.
+        Each term has as many as its share says, with one level in each of that many equal parts.
         """
         owner = self._owners(draws)
         omega = np.zeros(draws.direction.shape)

@@ -1,4 +1,4 @@
-"""Attributes of Optuna trials: what is written beside parameters and value for other processes."""
+"""Attributes of Optuna trials: what other processes need besides parameters and values."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ FAILED = "optpair:failed"
 """Set where the objective failed. A failed trial without it lost its worker: it teaches nothing."""
 
 FORGOTTEN = "optpair:forgotten"
-"""Set on a trial that is ended though its objective did not fail: its worker died, say."""
+"""Set on a trial that was ended although its objective did not fail: its worker died, say."""
 
 BY_HAND = "optpair:by_hand"
 """Set on trials that people run: they never count as dead."""
 
 OUTPUT = "optpair:output"
-"""What a failed trial had to say."""
+"""Why a trial failed: its exception, or the end of what its command printed."""
 
 WORKER = "optpair:worker"
 """Who runs a trial: the machine and the process."""
@@ -52,27 +52,27 @@ CONTINUES = "optpair:continues"
 """The user attribute of a trial that continues another: the number of that one."""
 
 OUTCOMES = "optpair:outcomes"
-"""Of a study, what its outcomes are, as a list of JSON objects in order: see `outcomes.declare`.
+"""Of a study: its outcomes, as a list of JSON objects in order; see `outcomes.declare`.
 
-Of a trial of such a study, what was measured: numbers by the outcomes' names. One that lacks a
-value of an objective is PRUNED to Optuna, which has no other word for it.
+Of a trial of such a study: what was measured, numbers by the outcomes' names. A trial that lacks
+the value of an objective is PRUNED in Optuna, which has no other state for it.
 """
 
 REVISED = "optpair:revised:"
-"""With a trial's number behind it: the study's attribute that corrects what the trial was told.
+"""Followed by a trial's number: the study's attribute that corrects what the trial was told.
 
 Optuna's storages change no trial that has ended.
 """
 
 PARAMS = "optpair:params"
 LONGEST = 2000
-"""Characters that every storage keeps in one attribute."""
+"""How many characters every storage can keep in one attribute."""
 
 State = Literal["told", "failed", "pruned", "running", "by hand", "enqueued", "stale", "cancelled"]
 
 
 def state(trial: FrozenTrial) -> State:
-    """What became of a trial; pruned, stale and cancelled ones are forgotten by the model."""
+    """What became of a trial; "stale" means that its worker died."""
     if trial.state == TrialState.WAITING:
         return "enqueued"
     if trial.state == TrialState.RUNNING:
@@ -87,10 +87,10 @@ def state(trial: FrozenTrial) -> State:
 
 
 def shown_state(trial: FrozenTrial) -> str:
-    """What a page calls it.
+    """What a page calls its state.
 
-    In a study that was made without optpair nobody wrote down why a trial failed, and the model
-    makes nothing of it, as its worker may have been lost. Optuna calls that a failure.
+    In a study that was made without optpair, nobody wrote down why a trial failed. The model
+    ignores it, as its worker may have died, but Optuna and the page call it a failure.
     """
     unmarked = trial.state == TrialState.FAIL and FORGOTTEN not in trial.system_attrs
     return "failed" if unmarked else state(trial)

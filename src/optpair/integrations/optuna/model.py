@@ -72,7 +72,7 @@ class StudyModel:
     def _ended(self, trial: FrozenTrial) -> Trial | None:
         """None for what teaches nothing: a lost worker, no value, or a point outside the domain.
 
-        A parameter that the objective did not ask for, this time, is where it was suggested.
+        A parameter that the objective did not ask for this time has its suggested value.
         """
         x, became = self.domain.encode(known_params(trial, self.domain.distributions)), state(trial)
         if x is None or became not in ("told", "failed"):
@@ -113,7 +113,7 @@ class StudyModel:
         return Trial(number, dict(trial.params), "told", looks[last], looks=before)
 
     def has_read(self, trial: FrozenTrial) -> bool:
-        """Whether this model is about the trial as it is: one that ended since is for the next."""
+        """Whether this model has seen the trial as it is: one that ended since is not known yet."""
         return trial.number in self.trials or not trial.state.is_finished()
 
     def told(self) -> list[Trial]:
@@ -222,7 +222,7 @@ class StudyModel:
         return {name: told[-1].params[name] for name in self.problem.space.contexts}
 
     def fixed(self, context: Mapping[str, Any] | None) -> dict[int, float]:
-        """The columns of what is given, a value for each `Context` at least; see `answers`."""
+        """The columns of the given values, at least one for each `Context`; see `answers`."""
         space, names = self.problem.space, list(self.domain.distributions)
         if context is None:
             return space.columns_of(space.check_context(None))

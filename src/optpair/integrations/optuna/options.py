@@ -1,4 +1,4 @@
-"""Options of the sampler: what may be given, and what to say where it is wrong."""
+"""Options of the sampler: what may be given, and what to say if it is wrong."""
 
 from __future__ import annotations
 

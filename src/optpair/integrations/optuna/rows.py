@@ -27,7 +27,7 @@ from optpair.trials.trial import Trial
 
 
 def is_known(trial: FrozenTrial, model: StudyModel | None) -> bool:
-    """Whether a page shows a trial: one that ended since the model has read is for the next."""
+    """Whether a page shows a trial; one that ended since the model has read is not known yet."""
     return model is None or model.has_read(trial)
 
 

@@ -411,7 +411,7 @@ class JESSampler(BaseSampler):
                 asked = own.answers(study, context) if answers and not own.unmeasured() else None
                 initial, choices = own.session.engine.initial, own.domain.choices
                 steps = "" if own.domain.steps is None else STEP
-                model = report.Model(own.domain.space, initial, asked, choices, single, steps)
+                model = report.Modelled(own.domain.space, initial, asked, choices, single, steps)
             trials = read_trials(study, revised=None if own is None else own.revised)
             runs = {} if own is None else {run.id: run for run in own.runs()}
             heading = study.study_name if name is None else name

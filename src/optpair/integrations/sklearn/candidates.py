@@ -23,7 +23,7 @@ SHORTEST = 1e-6  # seconds that a cross-validation takes at least
 
 
 class Candidate(NamedTuple):
-    """A point of the search, what the estimator is given, and how much there is of the resource."""
+    """A point of the search, what the estimator is given, and how much of the resource it gets."""
 
     point: Point
     params: dict[str, Any]
@@ -31,12 +31,12 @@ class Candidate(NamedTuple):
 
     @classmethod
     def of(cls, point: Point, space: NumberedSpace, resource: Resource | None) -> Candidate:
-        """That of a trial, or of a point of one's own."""
+        """From a trial, or from the parameters of another point."""
         own = point.params if isinstance(point, Trial) else point
         return cls(point, space.named(own), None if resource is None else own[resource.name])
 
 
-class Row(NamedTuple):
+class Scores(NamedTuple):
     """The scores of one trial on each fold, or one mean of them, by outcome, and its seconds."""
 
     scores: Mapping[str, np.ndarray]
@@ -71,7 +71,7 @@ def last_points(optimizer: Optimizer, metric: str) -> list[Point]:
     return []
 
 
-def tell(optimizer: Optimizer, point: Point, row: Row, *, timed: bool) -> None:
+def tell(optimizer: Optimizer, point: Point, row: Scores, *, timed: bool) -> None:
     """Tell the mean of each outcome, with the seconds as the cost where that is wanted."""
     values = {name: float(np.mean(scores)) for name, scores in row.scores.items()}
     cost = max(row.seconds, SHORTEST) if timed and row.seconds is not None else None
@@ -81,7 +81,7 @@ def tell(optimizer: Optimizer, point: Point, row: Row, *, timed: bool) -> None:
         optimizer.tell(point, failed=True, cost=cost)
 
 
-def judge_noise(optimizer: Optimizer, rows: Sequence[Row], ratio: float) -> None:
+def judge_noise(optimizer: Optimizer, rows: Sequence[Scores], ratio: float) -> None:
     """Judge the noise of every trial anew, by all scores so far."""
     told = [trial for trial in optimizer.trials if trial.state == "told"]
     if not told:

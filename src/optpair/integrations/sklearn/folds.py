@@ -1,19 +1,19 @@
 """The noise of a mean over folds, estimated from all trials, which share the same folds.
 
-The score of trial i on fold k of K is taken for
+The score of trial i on fold k of K is modelled as
 
     s_ik = m_i + b_k + e_ik
 
 The same folds are hard for every trial, so between trials b_k is not noise, but e_ik is. b_k is
-averaged over the better half of the trials, as a bad one says little about a fold. What is left of
-a trial's spread, v_i, has only d = K − 1 degrees of freedom and may happen to be zero. It is drawn
+averaged over the better half of the trials, as a bad one says little about a fold. The rest of a
+trial's spread, v_i, has only d = K − 1 degrees of freedom and may happen to be zero. It is shrunk
 towards what the trials have in common (Smyth 2004): with σ_i² = E v_i and the prior
 d₀ s₀² / σ_i² ~ χ²(d₀),
 
     ṽ_i = (d₀ s₀² + d v_i) / (d₀ + d)
 
-with d₀ and s₀² such that log v has the mean and the variance that it is seen to have: spreads that
-are alike are pooled, and those that differ by orders of magnitude are left alone. Training sets
+with d₀ and s₀² such that log v has the mean and the variance that are observed: spreads that are
+alike are pooled, and those that differ by orders of magnitude are left alone. Training sets
 overlap, so the errors of the folds go together, and their mean has (Nadeau and Bengio 2003)
 
     variance_i = (1/K + test/train) ṽ_i

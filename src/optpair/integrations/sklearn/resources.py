@@ -93,7 +93,7 @@ def _most(given: Any, name: str, samples: int, known: Mapping[str, Any]) -> int:
 
 
 def _least(given: Any, name: str, most: int, fewest: int) -> int:
-    """Where nothing is said, a twenty-seventh of all, but enough for every fold."""
+    """By default a twenty-seventh of all, but enough for every fold."""
     if isinstance(given, str) and given == "auto":
         return min(max(-(-most // SHARE), fewest), most - 1)
     share = isinstance(given, float | np.floating)

@@ -1,4 +1,4 @@
-"""Rows of `cv_results_`: those of trials of which no fit succeeded, which scikit-learn has not."""
+"""Rows of `cv_results_` for trials without a successful fit, which scikit-learn leaves out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ RESOURCES = "n_resources"
 
 
 class Lost(NamedTuple):
-    """A trial of which no fit succeeded: its parameters, and what it was given of the resource."""
+    """A trial without a successful fit: its parameters, and how much of the resource it had."""
 
     params: Mapping[str, Any]
     resources: int | None = None
 
 
 def with_lost(results: Results, lost: Mapping[int, Lost], score: float) -> Results:
-    """`cv_results_` with a row for each trial of which no fit succeeded."""
+    """`cv_results_` with a row for each trial without a successful fit."""
     n = len(results["params"]) + len(lost)
     kept = [i for i in range(n) if i not in lost]
     whole: Results = {}

@@ -29,7 +29,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.sklearn.arguments import check_count, known_noise, seed_of
 from optpair.integrations.sklearn.candidates import (
     Candidate,
-    Row,
+    Scores,
     alike,
     judge_noise,
     last_points,
@@ -274,7 +274,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         classes = is_classifier(self.estimator)
         portions = Portions(self.cv, y, seed, _num_samples(X), classes=classes)
         self._lost: dict[int, Lost] = {}
-        rows: list[Row] = []
+        rows: list[Scores] = []
         last, ended = None, end.at_once(optimizer)
         while not ended and len(rows) < self.n_iter:
             ended = end.reason(optimizer) if rows else ""
@@ -316,7 +316,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         more: Mapping[str, Any],
         done: int,
         names: Collection[str],
-    ) -> tuple[list[Row], ValueError | None]:
+    ) -> tuple[list[Scores], ValueError | None]:
         """The scores of some candidates by outcome, and the error if every fit of them failed.
 
         `more` is what scikit-learn is given beside their parameters.
@@ -334,7 +334,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
             self._lost |= {done + i: Lost(c.params, c.resources) for i, c in enumerate(candidates)}
             lost = {name: np.full(self.cv.count, np.nan) for name in names}
-            return [Row(lost) for _ in candidates], error
+            return [Scores(lost) for _ in candidates], error
         columns = {
             name: scores_of(
                 results, self._metric(results) if self.outcomes is None else name, self.cv.count
@@ -349,7 +349,7 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         seconds = self.cv.count * (results["mean_fit_time"] + results["mean_score_time"])
         seconds = seconds[-len(candidates) :]
         return [
-            Row({name: scores[i] for name, scores in columns.items()}, float(seconds[i]))
+            Scores({name: scores[i] for name, scores in columns.items()}, float(seconds[i]))
             for i in range(len(candidates))
         ], None
 

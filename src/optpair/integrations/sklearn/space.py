@@ -178,7 +178,7 @@ def _grids(given: object) -> list[Mapping[str, Choices]]:
 def _check_resource(
     resource: Resource, given: object, grids: Sequence[Mapping[str, Choices]]
 ) -> None:
-    """A resource is none of the parameters, and the only thing that makes a look cheaper."""
+    """Check that the resource is not a parameter, and that nothing else makes a look cheaper."""
     if any(resource.name in grid for grid in grids):
         raise ValueError(
             f"space has {resource.name!r}, which is the resource: leave it out there; "
@@ -286,7 +286,7 @@ def _is_range_of_others(given: object) -> bool:
 
 
 def _ordered(objects: list[Any]) -> Ordinal | None:
-    """Numbers that differ, in their order; None where something else is among them."""
+    """The numbers in ascending order; None if some are equal, or not all are numbers."""
     try:
         return Ordinal(objects)
     except (TypeError, ValueError):

@@ -48,9 +48,8 @@ class SameFolds:
 class Portions:
     """Portions of training folds: the first rows of an order that is drawn once for each fold.
 
-    What was trained on with fewer rows is trained on with more, too. The rows that are tested on
-    are always all of them: what is left out is left out of the training alone. Of classes, every
-    portion has about the shares that the fold has.
+    A larger portion contains the smaller ones. Tests are always on whole folds: rows are left out
+    of the training only. Every portion has about the same shares of the classes as its fold.
     """
 
     def __init__(self, folds: Any, y: Any, seed: int, whole: int, *, classes: bool) -> None:
