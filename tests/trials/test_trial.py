@@ -49,6 +49,12 @@ def test_a_trial_is_frozen() -> None:
             None,
             None,
         ),
+        (
+            Trial(3, Params(x=1.0), "told", {"b": Measurement(1.0, 0.5)}, several=True),
+            "state='told', outcomes={'b': 1.0})",
+            None,
+            None,
+        ),
         (Trial(3, Params(x=1.0), "failed"), "state='failed')", None, None),
     ],
 )
@@ -60,6 +66,7 @@ def test_what_came_of_a_trial(
     for same in (pickle.loads(pickle.dumps(trial)), copy.deepcopy(trial), copy.copy(trial)):
         assert same == trial
         assert hash(same) == hash(trial)
+        assert same.value == value
 
 
 def test_a_trial_that_came_back_is_read_only_still() -> None:

@@ -87,7 +87,8 @@ class History:
     def _new(self, params: Mapping[str, Any], *, anywhere: bool = False) -> Entry:
         """An entry with the next id, which is not in the history yet."""
         clean = Params(self.space.check(params, anywhere=anywhere))
-        return Entry(Trial(self._next, clean), self.space.encode(clean, anywhere=anywhere))
+        trial = Trial(self._next, clean, several=len(self.problem.outcomes) > 1)
+        return Entry(trial, self.space.encode(clean, anywhere=anywhere))
 
     def _run_as(self, entry: Entry, params: Mapping[str, Any] | None) -> Entry:
         """The entry of a trial for which something else was run; some parameters, or all."""
@@ -373,4 +374,4 @@ def _came(trial: Trial) -> str:
     if trial.state == "failed":
         return "failed"
     told = {name: found.value for name, found in trial.outcomes.items()}
-    return f"value {trial.value}" if len(told) == 1 else f"values {told}"
+    return f"values {told}" if trial.value is None else f"value {trial.value}"

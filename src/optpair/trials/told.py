@@ -54,10 +54,12 @@ def _by_name(problem: Problem, given: object, what: str) -> dict[str, Any]:
     """One number for the only outcome, or some by the names of their outcomes."""
     names = problem.names
     if not isinstance(given, Mapping):
-        if len(names) > 1 and given is not None:
+        if len(names) > 1 and given is None and what == "noise_var":
+            return {}
+        if len(names) > 1:
             raise TypeError(
                 f"{what} must be a dict with some of {', '.join(map(repr, names))}, "
-                f"not {shown(given)}"
+                f"not {shown(given)}" + (f"; {FAILED}" if given is None else "")
             )
         return {names[0]: given}
     unknown = [name for name in given if name not in names]

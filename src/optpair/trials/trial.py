@@ -86,6 +86,8 @@ class Trial:
     """What it cost, or what its last look did beyond those before."""
     looks: tuple[Look, ...] = ()
     """Earlier looks at lower fidelities, in the order of these; `outcomes` are of the last one."""
+    several: bool = field(default=False, repr=False, compare=False)
+    """Whether its search has several outcomes: then the only one that was measured has a name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcomes", MappingProxyType(dict(self.outcomes)))
@@ -115,17 +117,18 @@ class Trial:
 
     @property
     def value(self) -> float | None:
-        """The value of the only outcome; None before it is told, and where there are several."""
+        """The value of the only outcome; None before it is told, or if the search has several."""
         return self._only.value if self._only else None
 
     @property
     def noise_var(self) -> float | None:
-        """The known noise variance of the only outcome."""
+        """The known noise variance of the only outcome; None if the search has several."""
         return self._only.noise_var if self._only else None
 
     @property
     def _only(self) -> Measurement | None:
-        return next(iter(self.outcomes.values())) if len(self.outcomes) == 1 else None
+        alone = len(self.outcomes) == 1 and not self.several
+        return next(iter(self.outcomes.values())) if alone else None
 
     def to_json(self, *, legal: bool) -> dict[str, Any]:
         """A JSON document; `actual` also says that a point need not be legal."""
@@ -154,7 +157,7 @@ class Trial:
 
     def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
         outcomes, notes = dict(self.outcomes), dict(self.notes)
-        told = (self.told_params, notes, self.reason, self.cost, self.looks)
+        told = (self.told_params, notes, self.reason, self.cost, self.looks, self.several)
         return Trial, (self.id, self.params, self.state, outcomes, *told)
 
 
