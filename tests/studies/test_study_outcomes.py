@@ -76,6 +76,7 @@ def test_a_file_with_outcomes(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[outcomes]", r"\[outcomes\] is empty: name what a trial gives"),
+        ("[outcomes]\na = 'minimise'", "not 'minimise'; did you mean 'minimize'"),
         ("[outcomes]\na = 'up'", r"a must be \"minimize\", \"maximize\", .* not 'up'"),
         ("[outcomes]\na = { high = 2 }", "has only constraints, a, so no point is better"),
         ("[outcomes]\na = { high = 1, low = 2 }", "a: low must be below high, not low=2, high=1"),
@@ -104,6 +105,8 @@ def test_outcomes_that_are_refused(tmp_path: Path, text: str, message: str) -> N
         ('{"gain": 0.5, "cost": 2, "load": 0.1}', {"gain": 0.5, "cost": 2.0, "load": 0.1}, {}),
         ('{"load": null, "gain": -3}', {"gain": -3.0}, {}),
         ('{"cost": 1, "noise_var": {"cost": 0.25}}', {"cost": 1.0}, {"cost": 0.25}),
+        ('{"gain": NaN, "cost": 1, "load": Infinity}', {"cost": 1.0}, {}),
+        ('{"gain": 1e301, "cost": [NaN, 2]}', {"cost": 2.0}, {}),
     ],
 )
 def test_values_by_name(
@@ -118,7 +121,7 @@ def test_values_by_name(
         ('{"gain": 0.5, "cots": 2}', "no outcome 'cots': [outcomes] has 'gain', 'cost', 'load'; "),
         ('{"gain": 0.5, "cots": 2}', "did you mean 'cost'?"),
         ("0.5", "must be a table of values by name ('gain', 'cost', 'load'), not 0.5"),
-        ('{"gain": NaN, "cost": 1}', "gain must be a finite number, not nan"),
+        ('{"gain": NaN, "cost": [NaN]}', "the result has no value of 'gain', 'cost', 'load'"),
         ('{"gain": 1.5}', "gain must be within its bounds, -inf to 1, not 1.5"),
         ('{"gain": true}', "gain must be a finite number, not True"),
         ("{}", "the result has no value of 'gain', 'cost', 'load'"),
@@ -276,7 +279,7 @@ def test_ask_tell_and_revise_by_hand(tmp_path: Path) -> None:
             "does not say which outcome it is: write gain=0.5, and likewise for cost, load",
         ),
         (["gain=1.5"], 1, "gain must be within its bounds"),
-        (["gain=nan"], 2, "must be a finite number, not nan"),
+        (["gain=nan"], 2, "must be a finite number, not nan; leave gain out"),
         (["gain=0.5", "gain=2"], 1, "gain must be within its bounds"),
         (["gain=1", "--noise-var", "cost=1"], 1, "noise_var has 'cost', which has no value"),
         (["=1"], 2, "VALUE must be like NAME=VALUE"),

@@ -48,16 +48,16 @@ def _pairs(what: str, word: str) -> dict[str, list[float]]:
     name, sign, value = word.rpartition("=")
     if sign and not name:
         fail(f"{what} must be like NAME=VALUE, not {word!r}", USAGE)
-    return {name.strip(): [_number(what, value)]}
+    return {name.strip(): [_number(what, value, f"leave {name.strip()} out")]}
 
 
-def _number(what: str, given: Any) -> float:
+def _number(what: str, given: Any, out: str = "use --failed if it failed") -> float:
     try:
         value = float(given)
     except (TypeError, ValueError):
         fail(f"{what} must be a number, not {given!r}", USAGE)
     if not abs(value) <= LARGEST:
-        fail(f"{what} must be a finite number, not {value}; use --failed if it failed", USAGE)
+        fail(f"{what} must be a finite number, not {value}; {out}", USAGE)
     return value
 
 

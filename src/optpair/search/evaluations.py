@@ -13,6 +13,7 @@ from optpair.problem.outcomes import meant
 from optpair.problem.problem import VALUE, Problem
 from optpair.search.ends import End
 from optpair.trials.numbers import as_number
+from optpair.trials.told import is_list
 from optpair.trials.trial import Trial
 
 Objective = Callable[[dict[str, Any]], Any]
@@ -55,11 +56,11 @@ def evaluate(
     return next(t for t in optimizer.trials if t.id == trial.id), caught
 
 
-def _measured(returned: object, problem: Problem) -> dict[str, float]:
+def _measured(returned: object, problem: Problem) -> dict[str, list[float]]:
     """The numbers that an objective returned and that were measured, by the outcomes' names."""
     what, missing = "what the objective returns", "is a `return` missing? NaN means failed"
     if problem.names == (VALUE,):
-        numbers = {VALUE: as_number(returned, what, missing)}
+        numbers = {VALUE: [as_number(returned, what, missing)]}
     elif not isinstance(returned, Mapping):
         names = ", ".join(map(repr, problem.names))
         raise TypeError(f"{what} must be a dict with some of {names}, not {returned!r:.80}")
@@ -70,8 +71,14 @@ def _measured(returned: object, problem: Problem) -> dict[str, float]:
                     f"{what} must have names of outcomes, {', '.join(map(repr, problem.names))}, "
                     f"not {name!r}{meant(name, problem.names)}"
                 )
-        numbers = {name: as_number(v, f"{what} as {name!r}") for name, v in returned.items()}
-    return {name: number for name, number in numbers.items() if abs(number) <= LARGEST}
+        numbers = {
+            name: [
+                as_number(v, f"{what} as {name!r}") for v in (given if is_list(given) else [given])
+            ]
+            for name, given in returned.items()
+        }
+    kept = {name: [v for v in own if abs(v) <= LARGEST] for name, own in numbers.items()}
+    return {name: own for name, own in kept.items() if own}
 
 
 def _why(returned: object, caught: Exception | None) -> str:

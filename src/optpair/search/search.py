@@ -89,8 +89,9 @@ def minimize(
 
     Args:
         objective: takes a dict of parameters, returns a number or, with `outcomes`, a dict of
-            numbers by name. NaN, infinity or a number beyond ±1e300 means that it was not measured;
-            a trial in which nothing was measured has failed.
+            numbers by name, or of lists of what was measured several times. NaN, infinity or a
+            number beyond ±1e300 means that it was not measured; a trial in which nothing was
+            measured has failed.
         space: the parameters to tune.
         evaluations: how many trials to evaluate, failures included; it may be left out if there is
             a budget. There are fewer if a space of rows is used up.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from optpair.problem.outcomes import Constraint, Direction, Objective, Outcome
+from optpair.problem.outcomes import Constraint, Direction, Objective, Outcome, meant
 from optpair.studies.document import StudyError, Table, is_name, is_number, is_table
 
 NOISE_VAR = "noise_var"
@@ -47,7 +47,7 @@ def _outcome(name: str, own: object) -> Outcome:
     if not is_table(own):
         raise StudyError(
             f'{label} must be "minimize", "maximize", {{ direction = …, bounds = [low, high] }} or '
-            f"{{ low = …, high = … }}, not {own!r}"
+            f"{{ low = …, high = … }}, not {own!r}{meant(own, get_args(Direction))}"
         )
     table = Table(label, own)
     direction = table.take(

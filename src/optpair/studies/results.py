@@ -68,8 +68,8 @@ def read(returned: object, file: StudyFile) -> Result:
     """A result from what a function returned, or a command has printed.
 
     A number will do where there is one outcome; a dict has some outcomes by name, and perhaps
-    `noise_var` and `cost`. An outcome that is None was not measured; a list of numbers says that it
-    was measured several times.
+    `noise_var` and `cost`. An outcome that is None was not measured; of several outcomes, neither
+    was one that is not finite. A list of numbers says that it was measured several times.
     """
     try:
         return _read(returned, file)
@@ -92,11 +92,22 @@ def _read(returned: object, file: StudyFile) -> Result:
     cost = None if PRICE in file.outcomes else table.pop(PRICE, None)
     if not file.named:  # there may be other facts beside it
         table = {VALUE: table.get(VALUE)}
+    if len(names) > 1:
+        table = {name: _finite(given) for name, given in table.items()}
     result = checked(table, noise, file)
     try:
         return replace(result, cost=None if cost is None else check_cost(cost))
     except ValueError as error:
         return replace(result, problem=f"{error}; the value counts without it")
+
+
+def _finite(given: object) -> object:
+    """What was measured of one of several outcomes: None instead of NaN, or of what overflowed."""
+    if is_list(given):
+        numbers = [own for own in given if _finite(own) is not None]  # type: ignore[attr-defined]
+        return numbers or None
+    number = as_number(given)
+    return given if number is None or abs(number) <= LARGEST else None
 
 
 def checked(values: Mapping[Any, Any], noise: object, file: StudyFile) -> Result:

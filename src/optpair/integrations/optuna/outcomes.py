@@ -165,7 +165,7 @@ def _read(
     try:
         return _by_name(given, objectives, names, example, check)
     except (TypeError, ValueError) as error:
-        _log.warning(f"Trial {trial.number}'s {key} is not used: {error}.")
+        _log.warning(f"Trial {trial.number}'s {key} is not used: {error}")
         return {}
 
 
