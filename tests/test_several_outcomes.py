@@ -104,17 +104,46 @@ def test_a_belief_under_constraints(constrained: Optimizer) -> None:
 def test_nothing_is_feasible() -> None:
     optimizer = told(several({"gain": "maximize", "load": Constraint(low=30)}, way="map"), 8)
     best = optimizer.recommend()
-    assert best.chance < 0.95
-    assert "no point is likely to meet all constraints yet; this one is the likeliest" in str(best)
+    assert best.chance < 0.001
+    assert "this one is predicted to come closest, with a probability of" in str(best)
     assert "came closest   gain = " in str(best)
     closest = max(optimizer.trials, key=lambda t: t.outcomes["load"].value)
     assert best.observed == closest
+    assert best.outcomes["load"].mean > closest.outcomes["load"].value - 0.1
+    assert optimizer.recommend(tried=True).params == closest.params
     belief = optimizer.belief()
     assert belief.possible == 0.0
     assert len(belief.values) == 0
     assert belief.gap == 0.0
     assert "no sample has a point that meets all constraints" in str(belief)
     assert set(optimizer.ask().params) == {"x", "y"}
+
+
+def test_no_front_is_feasible() -> None:
+    optimizer = told(several({**FRONT, "load": Constraint(low=30)}, way="map"), 8)
+    closest = max(optimizer.trials, key=lambda t: t.outcomes["load"].value)
+    belief = optimizer.belief()
+    (only,) = belief.recommendation.points
+    assert only.outcomes["load"].mean > closest.outcomes["load"].value - 0.1
+    assert belief.possible == 0.0
+    assert "this one is predicted to come closest" in str(belief)
+    assert str(belief).endswith("no sample has a point that meets all constraints")
+    assert told(several(FRONT, way="map"), 6).belief().possible is None
+
+
+@pytest.mark.parametrize("outcomes", [CONSTRAINED, ALL], ids=["limit", "front"])
+def test_a_limit_that_was_never_measured_is_named(outcomes: Any) -> None:
+    optimizer = several(outcomes, way="map")
+    for i in range(6):
+        optimizer.tell(
+            point(i), {n: v for n, v in truth(point(i)).items() if n in FRONT and n in outcomes}
+        )
+    found = optimizer.recommend()
+    assert found.unmeasured == ("load",)
+    assert "no trial has a value yet" in str(found)
+    assert "came closest" not in str(found)
+    optimizer.tell(point(6), {"load": 0.3})
+    assert optimizer.recommend().unmeasured == ()
 
 
 def test_trials_test_what_is_likeliest_until_one_has_met_all_limits() -> None:
@@ -499,6 +528,18 @@ def test_what_a_function_may_not_return(returned: Any, kind: type[Exception], ma
     with pytest.raises(kind, match=match) as raised:
         minimize(lambda p: returned, SPACE, 3, outcomes=CONSTRAINED, **SMALL)
     assert len(raised.value.optimizer.trials) == 0  # type: ignore[attr-defined]
+
+
+def test_a_function_may_return_lists_of_what_was_measured_several_times() -> None:
+    def function(params: dict[str, Any]) -> dict[str, Any]:
+        values = truth(params)
+        return {"gain": [values["gain"], np.inf, values["gain"] - 0.1], "load": (np.nan,)}
+
+    first, *_ = minimize(function, SPACE, 3, outcomes=CONSTRAINED, **SMALL).trials
+    assert list(first.outcomes) == ["gain"]
+    assert len(first.outcomes["gain"].values) == 2
+    assert first.value is None  # that of one of two outcomes
+    assert "outcomes={'gain': " in repr(first)
 
 
 def test_all_that_was_returned_is_missing() -> None:

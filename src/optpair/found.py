@@ -21,6 +21,8 @@ from optpair.trials.trial import Trial
 
 Decode = Callable[[np.ndarray], Mapping[str, Any]]
 
+NONE_POSSIBLE = "optimum        no sample has a point that meets all constraints"
+
 
 @dataclass(frozen=True)
 class Doubted:
@@ -89,6 +91,12 @@ def borrowed(answers: Answers, problem: Problem) -> dict[str, float]:
     return {study: own.explains for study, own in answers.borrowed().get(name, {}).items()}
 
 
+def unmeasured(problem: Problem, told: Sequence[Trial]) -> tuple[str, ...]:
+    """The constraints of which no trial has a value."""
+    seen = {name for trial in told for look in trial.seen for name in look.outcomes}
+    return tuple(name for name in problem.constraints if name not in seen)
+
+
 def _studies(lent: Mapping[str, float]) -> str:
     """The studies that explain most, in a line."""
     order = sorted(lent, key=lambda name: -lent[name])
@@ -108,8 +116,10 @@ class Recommendation:
 
     With constraints, it is the best predicted of the points that meet all of them with a
     probability of at least 95 %; `chance` is that probability. If there is no such point, it is
-    the one that is most likely to meet them, and `chance` is below 0.95. `observed` is the best of
-    the trials whose values meet the constraints or, if none does, the one that comes closest.
+    the one that is most likely to meet them, and `chance` is below 0.95; if that is below 0.001
+    everywhere, it is one that is predicted to come closest. `observed` is the best of the trials
+    whose values meet the constraints or, if none does, the one that comes closest. `unmeasured` are
+    constraints of which no trial has a value yet.
 
     If all values are exact (`noise=0`), a prediction has to beat the best of them: unless the whole
     interval of the best predicted point is better, the best observed trial is recommended, with its
@@ -129,6 +139,7 @@ class Recommendation:
     limits: Mapping[str, Constraint] = field(default_factory=dict, repr=False)
     borrowed: Mapping[str, float] = field(default_factory=dict)
     """How much of the variance each earlier study explains, from 0 to 1, by name."""
+    unmeasured: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -159,6 +170,7 @@ class Recommendation:
             chance=answer.chance,
             limits=problem.constraints,
             borrowed=borrowed(answers, problem),
+            unmeasured=unmeasured(problem, told),
         )
 
     def __str__(self) -> str:
@@ -189,11 +201,13 @@ class Recommendation:
         lines = [f"recommended    {listed(self.params)}"]
         for name, predicted in self.outcomes.items():
             limit = f" (must be {self.limits[name]})" if name in self.limits else ""
+            limit += "; no trial has a value yet" if name in self.unmeasured else ""
             lines.append(f"predicted      {name:<{width}} {predicted}{limit}")
         lines.append(f"feasible       {feasibility(self.chance)}")
         values = {name: found.value for name, found in best.outcomes.items()}
-        met = all(name in values and o.met(values[name]) for name, o in self.limits.items())
-        kind = "best observed" if met else "came closest "
+        limits = self.limits.items()
+        broken = any(name in values and not o.met(values[name]) for name, o in limits)
+        kind = "came closest " if broken else "best observed"
         lines.append(f"{kind}  {listed(values)} in trial {best.id}: {listed(best.params)}")
         return "\n".join(lines)
 
@@ -287,10 +301,7 @@ class Belief:
 
     def __str__(self) -> str:
         if len(self.values) == 0:
-            return (
-                f"{self.recommendation}\n"
-                "optimum        no sample has a point that meets all constraints"
-            )
+            return f"{self.recommendation}\n{NONE_POSSIBLE}"
         low, high = np.quantile(self.values, [0.025, 0.975])
         return (
             f"{self.recommendation}\n"
@@ -307,13 +318,13 @@ class Belief:
 
 def feasibility(chance: float) -> str:
     """How likely a point is to meet all constraints, as a person would say it."""
-    from optpair.report.outcome_words import probability  # late: a search may end without a page
+    from optpair.report.outcome_words import probability, unlikely  # late: no page may be wanted
 
     share = probability(chance)
     if chance >= SURE:
         return f"with a probability of {share}"
     return (
-        f"no point is likely to meet all constraints yet; this one is the likeliest, with a "
+        f"no point is likely to meet all constraints yet; this one is {unlikely(chance)}, with a "
         f"probability of {share}"
     )
 

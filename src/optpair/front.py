@@ -11,7 +11,16 @@ import numpy as np
 from optpair.engine import fronts
 from optpair.engine.answers import Answers
 from optpair.engine.worth import SURE
-from optpair.found import Decode, Doubted, Predicted, doubts, feasibility, shown
+from optpair.found import (
+    NONE_POSSIBLE,
+    Decode,
+    Doubted,
+    Predicted,
+    doubts,
+    feasibility,
+    shown,
+    unmeasured,
+)
 from optpair.problem.outcomes import check_target, meant
 from optpair.problem.problem import Problem
 from optpair.shapes import Float
@@ -55,7 +64,8 @@ class Front:
 
     With constraints, every point meets all of them with a probability of at least 95 %; if there
     is no such point, the front is the one point that is likeliest to. `left_out` are parameters
-    that trials have but the model does not, each with the reason.
+    that trials have but the model does not, each with the reason. `unmeasured` are constraints of
+    which no trial has a value yet.
     """
 
     points: tuple[FrontPoint, ...]
@@ -66,6 +76,7 @@ class Front:
     doubted: tuple[Doubted, ...]
     problem: Problem
     left_out: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -88,6 +99,7 @@ class Front:
             tuple(told[row] for row in found.observed),
             doubts(answers, problem, told),
             problem,
+            unmeasured=unmeasured(problem, told),
         )
 
     @property
@@ -165,6 +177,7 @@ class Front:
         from optpair.report import left_out  # late: a search may end without a page
 
         lines += [f"doubted        {one}" for one in self.doubted]
+        lines += [f"not measured   {name}: no trial has a value yet" for name in self.unmeasured]
         return lines + [f"left out       {line}" for line in left_out(self.left_out)]
 
     def __repr__(self) -> str:
@@ -180,6 +193,9 @@ class FrontBelief:
     how much better the best value of each objective is expected to be on the true front than on the
     recommended one, in its own units, and `hypervolume_gap` how much hypervolume is still to be
     won; intervals are 95 % intervals.
+
+    With constraints, `possible` is the probability that there is a point that meets them all; a
+    sample in which there is none is a front without points.
     """
 
     params: tuple[tuple[Mapping[str, Any], ...], ...]
@@ -190,6 +206,7 @@ class FrontBelief:
     hypervolume_gap: float
     hypervolume_gap_interval: tuple[float, float]
     recommendation: Front
+    possible: float | None = None
 
     @classmethod
     def of(
@@ -217,9 +234,12 @@ class FrontBelief:
             sets.hypervolume_gap,
             sets.hypervolume_gap_interval,
             Front.of(sets.front, answers, problem, decode, told),
+            sets.possible,
         )
 
     def __str__(self) -> str:
+        if self.possible == 0:
+            return f"{self.recommendation}\n{NONE_POSSIBLE}"
         lines = [
             f"still to win   {name}: about {gap:.3g}, at most {self.gap_interval[name][1]:.3g}"
             for name, gap in self.gap.items()

@@ -119,6 +119,29 @@ def test_ranks() -> None:
     assert np.argmax(rank(worth, np.array([0.5, 0.6, 0.7]))) == 2  # none is sure: the likeliest
 
 
+def test_where_all_is_hopeless_what_comes_closest_goes_first() -> None:
+    """Chances of 1e-9 and 1e-300 say how far away data are; distances from the limits do better."""
+    worth, chance = np.array([0.0, 1.0, 2.0]), np.array([1e-9, 1e-300, 0.0])
+    beyond = np.array([1.5, 0.7, 0.7])
+    assert np.argmax(rank(worth, chance, None, beyond)) == 2  # as close as the other, and better
+    assert np.argmax(rank(worth, chance)) == 0
+    tried = np.array([False, True, False])
+    assert np.argmax(rank(worth, chance, tried, beyond)) == 1
+
+
+def test_no_chance_is_above_one() -> None:
+    """Rounding of the mean over sets must not lift it."""
+    scales = np.linspace(0.01, 2.0, 36)
+    hypers = gp.Hyperparameters(
+        np.tile([0.3, 0.5], (36, 1)), scales, np.full(36, 0.01), np.zeros(36)
+    )
+    own = gp.condition(hypers, X, np.sin(5 * X[:, 0]))
+    sure = Feasibility((own,), np.array([-20.0]), np.array([np.inf]), ONE)
+    points = RNG.uniform(size=(500, 2))
+    assert sure.chance(points).max() <= 1.0
+    assert sure.log_slopes(points)[0].max() <= 0.0
+
+
 def test_what_was_found_feasible_goes_before_what_is_only_guessed_to_be() -> None:
     worth, chance = np.array([3.0, 2.0, 1.0, 0.0]), np.array([0.5, 0.4, 0.94, 0.3])
     tried = np.array([True, True, False, True])

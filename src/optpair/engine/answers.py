@@ -23,7 +23,7 @@ from optpair.engine.fronts import POINTS, Front, Fronts, Sets
 from optpair.engine.gaps import left_to_win, still_to_win, within
 from optpair.engine.model import Memory, Model, mean_at, restored
 from optpair.engine.plate import Info, Sampled
-from optpair.engine.worth import SURE, Feasibility, rank, unwanted
+from optpair.engine.worth import SURE, Feasibility, hopeless, rank, unwanted
 from optpair.optima.base import Optima
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.stop import Stop
@@ -126,7 +126,9 @@ class Answers:
         means, variance = engine_work(self.model.objective.moments)(points)
         spread = np.sqrt(variance.mean(0) + means.var(0))
         worth = means.mean(0) - CAUTION * spread
-        return points[int(np.argmax(rank(worth, self.chance(points), met)))]
+        chance = self.chance(points)
+        beyond = engine_work(hopeless)(self.model, points, chance)
+        return points[int(np.argmax(rank(worth, chance, met, beyond)))]
 
     @engine_work
     def chance(self, X: Float[np.ndarray, "q D"]) -> Float[np.ndarray, " q"] | None:
@@ -249,10 +251,11 @@ class Answers:
             return trial, observed
         X = self.engine.at_target(self.data.X)
         means = self.model.objective.moments(X)[0].mean(0)
-        worth = rank(means, self.chance(X), self._met & self.legal)
         tested = self.legal & self.engine.sought.matches(self.data.X)
-        counts = tested if tested.any() else self.legal
-        row = int(np.argmax(np.where(counts, worth, -np.inf)))
+        counts = np.flatnonzero(tested if tested.any() else self.legal)
+        chance = self.chance(X[counts])
+        beyond = hopeless(self.model, X[counts], chance)
+        row = int(counts[np.argmax(rank(means[counts], chance, self._met[counts], beyond))])
         return int(self.data.trial[row]), self._at(X, row)
 
     @engine_work

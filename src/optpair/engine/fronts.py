@@ -25,6 +25,7 @@ from optpair.engine.worth import (
     SURE,
     Feasibility,
     compromise,
+    hopeless,
     non_dominated,
     penalty,
     rank,
@@ -69,6 +70,8 @@ class Sets(NamedTuple):
     gap_interval: Float[np.ndarray, "2 K"]
     hypervolume_gap: float
     hypervolume_gap_interval: tuple[float, float]
+    possible: float | None
+    """The share of paths with a feasible point; None without constraints."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class Fronts:
             np.array([mean for mean, _ in gaps]),
             np.array([ends for _, ends in gaps]).T,
             *_spread(np.maximum(volumes, 0.0)),
+            float(np.mean(there.any(1))) if model.wanted.constraints else None,
         )
 
     def observed(self) -> Int[np.ndarray, " t"]:
@@ -200,7 +204,8 @@ class Fronts:
             sure = chance >= SURE
             if not sure.any():
                 met = np.array([among(x, self._met) for x in X])
-                return X[[int(np.argmax(rank(chance, chance, met)))]]
+                beyond = hopeless(self.model, X, chance)
+                return X[[int(np.argmax(rank(chance, chance, met, beyond)))]]
             X, means = X[sure], means[sure]
         front = non_dominated(means)
         X, means = X[front], means[front]

@@ -40,6 +40,9 @@ STEEP = 10.0  # standardised units per standard deviation by which a chance fall
 SUM = 0.01  # the share of the sum in a compromise
 FURTHEST = 1e6  # standard deviations: squares of larger ones lose their digits
 IMPOSSIBLE = -1e30  # the logarithm of a chance of zero
+HOPELESS = 1e-3
+"""The chance below which points are told apart by how far they are beyond the limits."""
+ALIKE = 1e-3  # standardised units beyond the limits that make no difference
 
 
 class _Logs(NamedTuple):
@@ -92,7 +95,7 @@ class Feasibility:
             means, variance = posterior.moments(X)
             logs = self._logs(posterior, means, variance, *limits)
             total += _log_mean(logs.value)  # (W1)
-        return np.maximum(total, IMPOSSIBLE)
+        return np.clip(total, IMPOSSIBLE, 0.0)
 
     def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """log P, and its derivatives."""
@@ -107,7 +110,7 @@ class Feasibility:
             by_variance = -share * stretched * limits[-1] ** 2 / (2 * seen.root**2)
             total += of_all
             slopes += query.pull(by_means, by_variance.sum(1)).sum(0)
-        return np.maximum(total, IMPOSSIBLE), slopes
+        return np.clip(total, IMPOSSIBLE, 0.0), slopes
 
     def _each(self) -> Iterator[tuple[Posterior, float, float, float]]:
         """The posterior, the limits and the stretch of each constraint."""
@@ -253,19 +256,26 @@ def rank(
     worth: Float[np.ndarray, " q"],
     chance: Float[np.ndarray, " q"] | None,
     met: Bool[np.ndarray, " q"] | None = None,
+    beyond: Float[np.ndarray, " q"] | None = None,
 ) -> Float[np.ndarray, " q"]:
     """What recommendations are ranked by: the first of these rules that some point fulfils.
 
     1. The best worth among points whose chance of being feasible is at least `SURE`.
     2. The largest chance among tried points whose values were within all limits (`met`).
-    3. The largest chance.
+    3. The best worth among points that are predicted to come closest to the limits: `beyond` is how
+       far they are beyond, where that is known (`hopeless`).
+    4. The largest chance.
     """
     if chance is None:
         return worth
     sure = chance >= SURE
     if sure.any():
         return np.where(sure, worth, -np.inf)
-    return chance if met is None or not met.any() else np.where(met, chance, -np.inf)
+    if met is not None and met.any():
+        return np.where(met, chance, -np.inf)
+    if beyond is None:
+        return chance
+    return np.where(beyond <= beyond.min() + ALIKE, worth, -np.inf)
 
 
 def non_dominated(values: Float[np.ndarray, "q O"]) -> Bool[np.ndarray, " q"]:
@@ -290,3 +300,13 @@ def unwanted(wanted: Wanted, Y: Float[np.ndarray, "t O"]) -> Float[np.ndarray, "
         beyond = np.maximum(np.maximum(low - Y[:, column], Y[:, column] - high), 0.0)
         out += np.where(np.isnan(beyond), np.inf, beyond)
     return out
+
+
+def hopeless(
+    model: Model, X: Points, chance: Float[np.ndarray, " q"] | None
+) -> Float[np.ndarray, " q"] | None:
+    """How far predicted values are beyond the limits, if no point has a chance to speak of."""
+    if chance is None or chance.max() >= HOPELESS:
+        return None
+    means = [outcome.moments(X)[0].mean(0) for outcome in model.outcomes]
+    return unwanted(model.wanted, np.stack(means, 1))

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from optpair.engine.worth import HOPELESS
 from optpair.problem.outcomes import Objective
 from optpair.problem.problem import Problem
 from optpair.report.outcomes import Belief, JointFindings, JointSubject
@@ -37,6 +38,11 @@ def probability(chance: float) -> str:
     """
     tenths = math.floor(1000 * chance + 1e-9)
     return f"{tenths / 10:g} %" if tenths or chance <= 0 else "under 0.1 %"
+
+
+def unlikely(chance: float) -> str:
+    """What the answer is if no point is likely to meet all limits."""
+    return "the likeliest" if chance >= HOPELESS else "predicted to come closest"
 
 
 def interval(belief: Belief) -> str:
@@ -116,7 +122,9 @@ def doubts(found: JointFindings) -> list[str]:
 
 def _unlikely(subject: JointSubject, found: JointFindings) -> Verdict:
     chance = found.points[0].chance or 0.0
-    reason = f"The recommended point is the likeliest: its probability is {probability(chance)}."
+    reason = (
+        f"The recommended point is {unlikely(chance)}: its probability is {probability(chance)}."
+    )
     headline, level = "No point is likely to meet all limits yet.", "go"
     limits = subject.problem.constraints
     never = [n for n in limits if not any(n in row.outcomes for row in subject.told)]

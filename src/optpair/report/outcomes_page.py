@@ -21,6 +21,7 @@ from optpair.report.outcome_words import (
     nothing,
     probability,
     standing,
+    unlikely,
     verdict,
     wanted,
     wish,
@@ -207,7 +208,8 @@ def _front(subject: JointSubject, found: JointFindings) -> Markup:
         "observed front is luck. Trials off the scale are drawn at the edge."
     )
     if not found.sure:
-        note = "No point is likely to meet all limits yet: this one is the likeliest."
+        best = unlikely(found.points[0].chance or 0.0)
+        note = f"No point is likely to meet all limits yet: this one is {best}."
     return section("The best compromises", note, drawn, marks, size, class_="front")
 
 
