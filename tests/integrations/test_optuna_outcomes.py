@@ -269,7 +269,7 @@ def test_noise_by_name(seen: list[tuple[Any, Data]], said: list[str]) -> None:
     )
     first, second = said
     assert first.startswith(f"Trial 2's {NOISE_VAR} is not used: of several objectives it must be")
-    assert second.endswith("not 'smal'; did you mean 'small'?.")
+    assert second.endswith("not 'smal'; did you mean 'small'?")
 
 
 @pytest.mark.parametrize(
