@@ -164,6 +164,8 @@ def test_a_revised_point_starts_the_chains_anew() -> None:
             {},
             r"a\.csv is not in utf-8-sig: .*encoding='cp1252'",
         ),
+        ("dose,temp,n,value\n".encode("utf-16"), {}, r"not in utf-8-sig: .*encoding='utf-16'"),
+        (b"dose,heat,n,value\n0.1,20,1,1", {}, r"no column of parameter 'temp'; .* say columns="),
         (b"dose,temp,n,value\n0.1,20,1,1", {"encoding": "klingon"}, "is not in klingon"),
         (b"dose,temp,n,value\n0.1,20,1,1", {"delimiter": "; "}, "delimiter must be one character"),
         (b"dose,temp,n,value\n0.1,20,1,1\n0.1,20,1,x", {}, r"a\.csv: line 3: value must be a num"),

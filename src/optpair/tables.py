@@ -82,12 +82,7 @@ class Tables:
         """
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise ValueError(f"delimiter must be one character, like ';', not {delimiter!r}")
-        try:
-            text = Path(path).read_text(encoding=encoding)
-        except (LookupError, UnicodeError) as error:
-            raise ValueError(
-                f"{path} is not in {encoding}: {error}; say encoding='cp1252', or save it as UTF-8"
-            ) from error
+        text = table.read_text(path, encoding)
         try:
             rows = table.parse_csv(text, delimiter)
             return self._tell_rows(rows, value=value, columns=columns, trial=trial)

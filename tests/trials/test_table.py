@@ -60,6 +60,7 @@ def test_numbers_are_parsed(text: Any, value: float) -> None:
     [
         ("1,5", r"x must be a number, not '1,5'; write a point for the decimal comma: 1.5"),
         ("Failed", r"not 'Failed'; where a trial failed, leave the cell empty and write true in a"),
+        ("NaN", r"x must be a number, not 'NaN'; where nothing was measured, leave the cell empty"),
         ("N/A", r"x must be a number, not 'N/A'; where nothing was measured, leave the cell empty"),
         ("1.000,5", "x must be a number, not '1.000,5'$"),
         ("nan", "must be a number, not 'nan'"),

@@ -6,8 +6,6 @@ adds a command by an entry point of the group `optpair.commands` that names a Ty
 
 from __future__ import annotations
 
-import json as json_
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from optpair.cli import told, watching, words
+from optpair.cli import tables, told, watching, words
 from optpair.cli.common import File, Json
 from optpair.cli.common import aside as _aside
 from optpair.cli.common import show as _show
@@ -71,6 +69,13 @@ NoiseVar = Annotated[
     typer.Option(
         metavar="VARIANCE",
         help="The variance of the value's noise; with several outcomes, NAME=VARIANCE for each.",
+    ),
+]
+Actual = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="What was really run, of a parameter that differs from what was asked for.",
     ),
 ]
 Cost = Annotated[
@@ -245,6 +250,7 @@ def tell(
             help="A point of your own instead of a trial's number; repeat for every parameter.",
         ),
     ] = None,
+    actual: Actual = None,
     noise_var: NoiseVar = None,
     cost: Cost = None,
     failed: Failed = False,
@@ -263,6 +269,8 @@ def tell(
         _fail("give one of VALUE, --failed and --cancel", USAGE)
     if params and cancel:
         _fail("--cancel is for a trial that was asked for, not for a point of your own", USAGE)
+    if actual and (params or cancel):
+        _fail("--actual is for a trial that was asked for, with VALUE or --failed", USAGE)
     if cost is not None and (cancel or not 0 < cost < float("inf")):
         _fail(f"--cost must be a finite number above 0, with VALUE or --failed, not {cost}", USAGE)
     noise = told.variances(noise_var, values, failed, message)
@@ -275,7 +283,7 @@ def tell(
         elif cancel:
             found = commands.cancel(study, trial)
         else:
-            found = commands.tell(study, trial, said)
+            found = commands.tell(study, trial, said, actual or ())
         _show(found, json, f"trial {found['trial']}: {found['state']}")
 
 
@@ -290,6 +298,7 @@ def revise(
             help="The right value, or values; with several outcomes, NAME=VALUE for each.",
         ),
     ] = None,
+    actual: Actual = None,
     noise_var: NoiseVar = None,
     failed: Failed = False,
     message: Message = None,
@@ -307,7 +316,7 @@ def revise(
     with _study(file) as study:
         from optpair.studies import commands, results
 
-        found = commands.revise(study, trial, commands.Told(values, noise, message))
+        found = commands.revise(study, trial, commands.Told(values, noise, message), actual or ())
         now = found.get("outcomes") or ({"value": found.get("value")} if values else {})
         shown = f", {results.brief(now)}" if values else ""
         _show(found, json, f"trial {trial}: {found['state']}{shown}")
@@ -397,29 +406,8 @@ def status(file: File, json: Json = False) -> None:
         _show(found, json, words.status(found))
 
 
-@app.command()
-def export(
-    file: File,
-    out: Annotated[
-        Path | None, typer.Option(help="Write to this file instead.", metavar="PATH")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Print every trial as CSV, or as JSON."""
-    with _study(file) as study:
-        from optpair.studies.export import as_csv, rows
-
-        found = rows(study)
-        text = json_.dumps(found, indent=2) + "\n" if json else as_csv(study, found)
-        if out is None:
-            sys.stdout.write(text)
-            return
-        try:
-            out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            _fail(str(error))
-
-
+app.command()(tables.export)
+app.command("import")(tables.import_)
 for command in (watching.watch, watching.pause, watching.resume, watching.stop):
     app.command()(command)
 

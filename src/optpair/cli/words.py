@@ -56,7 +56,7 @@ def _observed(found: dict[str, Any]) -> list[str]:
 
     return [
         f"best observed {brief(row.get('outcomes') or {'value': row.get('value')})} in trial "
-        f"{row['trial']}: {_short(row['params'])}"
+        f"{row['trial']}: {_short({**row['params'], **row['actual']})}"
         for row in rows
     ]
 
@@ -72,7 +72,7 @@ def _to_run(value: Any, distribution: Any) -> str:
     """A value for people to set: of a range without steps, to a hundred-thousandth of it."""
     if not isinstance(value, float) or getattr(distribution, "step", 0) is not None:
         return repr(value)  # steps, or a category that is a number
-    if distribution.log:
+    if distribution.log or distribution.low == distribution.high:
         return f"{value:.5g}"
     decimals = 5 - math.floor(math.log10(distribution.high - distribution.low))
     return repr(round(value, decimals))

@@ -25,6 +25,7 @@ from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import forget
 from optpair.studies.lifecycle import trials as _trials
 from optpair.studies.objective import KEPT
+from optpair.studies.points import actual as read_actual
 from optpair.studies.points import context as read_context
 from optpair.studies.points import point
 from optpair.studies.results import Result, best, checked, listed, spending, values_of
@@ -249,9 +250,16 @@ def _named(given: Mapping[str, Any], file: StudyFile) -> dict[str, Any]:
     return {name or names[0]: value for name, value in given.items()}
 
 
-def tell(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
-    """Tell what a trial gave, or that it failed."""
+def tell(file: StudyFile, number: int, told: Told, actual: Sequence[str] = ()) -> dict[str, Any]:
+    """Tell what a trial gave, or that it failed.
+
+    `actual` is words like temperature=58.7: what was really run in place of what was asked for.
+    """
     result = told.result(file)
+    if actual:
+        asked = _numbered(file, _trials(open_study(file, make=False)), number)
+        ran = read_actual(actual, file.space, asked)
+        result = replace(result, actual=ran)
     return _ended(file, number, lambda study, trial: end(study, trial, file, result), result.values)
 
 
@@ -297,8 +305,11 @@ def tell_own(file: StudyFile, params: Sequence[str], told: Told) -> dict[str, An
     return lifecycle.row(next(new), file)
 
 
-def revise(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
-    """Correct what a trial that has ended was told; without a value it failed."""
+def revise(file: StudyFile, number: int, told: Told, actual: Sequence[str] = ()) -> dict[str, Any]:
+    """Correct what a trial that has ended was told; without a value it failed.
+
+    What was really run stays as it was, unless `actual` says otherwise, as in `tell`.
+    """
     result = told.result(file)
     study = open_study(file, make=False)
     trial = _numbered(file, _trials(study), number)
@@ -312,7 +323,8 @@ def revise(file: StudyFile, number: int, told: Told) -> dict[str, Any]:
     several: Any = listed(result) if file.named else listed(result).get(VALUE)
     noise = None if noise == {} else noise
     said = None if told.message is None else told.message[-KEPT:]
-    retry(lambda: write_revision(study, number, value or None, noise, said, several))
+    ran = read_actual(actual, file.space, trial)
+    retry(lambda: write_revision(study, number, value or None, noise, said, several, ran))
     return lifecycle.row(_trials(study)[number], file)
 
 

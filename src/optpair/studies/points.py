@@ -12,11 +12,15 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial
 
+from optpair.integrations.optuna.attributes import actual_of
+from optpair.problem.columns import accept
+from optpair.problem.parameters import Categorical, Int
 from optpair.studies.config import StudyError
 from optpair.studies.spaces import StudySpace
 
-PARAMS, CONTEXT = "--params", "--context"
+PARAMS, CONTEXT, ACTUAL = "--params", "--context", "--actual"
 """The options that words are given to."""
 
 
@@ -75,6 +79,42 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
             f"--params {missing[0]}=…"
         )
     return {name: found[name] for name in space if name in found}
+
+
+def actual(words: Sequence[str], space: StudySpace, trial: FrozenTrial) -> dict[str, Any]:
+    """What was really run in place of what a trial was asked for, by parameter.
+
+    Values may be between levels or outside the range; choices are those of the study. What was said
+    before of other parameters still holds.
+
+    Raises:
+        StudyError: if the trial has no such parameter, or a value cannot be meant.
+    """
+    found, asked = actual_of(trial), trial.params
+    for name, given in _given(words, ACTUAL).items():
+        if name not in asked:
+            raise StudyError(
+                f"{ACTUAL} has {name!r}, but trial {trial.number} has {', '.join(asked)}"
+            )
+        p = space.parameters.get(name)
+        if p is None or isinstance(p, Categorical):
+            found[name] = _value(name, given, space[name], ACTUAL)
+            continue
+        value = _number(given)
+        if value is None:
+            raise _refused(name, given, "a number", ACTUAL)
+        try:
+            whole = isinstance(p, Int) and value == int(value)
+            found[name] = accept(p, name, int(value) if whole else value)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise StudyError(f"{ACTUAL} {error}") from error
+    found = {name: value for name, value in found.items() if value != asked[name]}
+    if found and space.domain.encode(asked, actual=found) is None:
+        raise StudyError(
+            f"{ACTUAL} has another value of what other parameters depend on: use tell with "
+            f"{PARAMS}, for a point of your own"
+        )
+    return found
 
 
 def _given(words: Sequence[str], option: str) -> dict[str, Any]:

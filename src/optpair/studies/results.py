@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair.integrations.optuna.attributes import (
+    ACTUAL,
     COST,
     FAILED,
     NOISE_VAR,
+    NOTES,
     OUTCOMES,
     OUTPUT,
     REPLICATES,
@@ -44,6 +46,9 @@ class Result:
     cost: float | None = None
     replicates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Every value of an outcome that was measured several times; their mean is in `values`."""
+    actual: Mapping[str, Any] = field(default_factory=dict)
+    """What was really run, of the parameters of which that differs from what was asked for."""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if not self.values:
@@ -216,6 +221,8 @@ def kept(result: Result, file: StudyFile) -> Kept:
     """
     user: dict[str, Any] = {OUTPUT: result.problem} if result.problem else {}
     user |= {COST: result.cost} if result.cost is not None else {}
+    user |= {ACTUAL: dict(result.actual)} if result.actual else {}
+    user |= {NOTES: dict(result.notes)} if result.notes else {}
     if not result.values:
         return Kept(TrialState.FAIL, None, user, {FAILED: True})
     if not file.named:

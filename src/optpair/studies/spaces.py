@@ -104,6 +104,12 @@ class StudySpace(Mapping[str, BaseDistribution]):
         prices = [(Price.of(p, 0), p._encode(params[n])) for n, p in self._looks().items()]
         return math.exp(sum(price.log_cost(np.array([x]))[0][0] for price, x in prices))
 
+    @cached_property
+    def domain(self) -> Domain:
+        """What the model knows of it; its space is an error where nothing can be tried."""
+        limits, own = Limits.parse(self.where), self.parameters
+        return Domain(self, limits=limits, given=own, shelf=self.shelf)
+
     def _looks(self) -> dict[str, Any]:
         return {name: p for name, p in self.parameters.items() if isinstance(p, Fidelity)}
 
@@ -162,7 +168,7 @@ def _check_limits(space: StudySpace) -> None:
     if not space.where:
         return
     try:
-        assert Domain(space, limits=Limits.parse(space.where), given=space.parameters).space
+        assert space.domain.space
     except ValueError as error:
         raise StudyError(f"[study] {error}") from error
 

@@ -15,7 +15,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
 YES, NO = {"true", "yes", "1"}, {"false", "no", "0"}
-MISSING = {"n/a", "na", "n.a.", "n.d.", "none", "null", "-", "\u2013", "—", "?"}
+MISSING = {"n/a", "na", "n.a.", "n.d.", "nan", "#n/a", "none", "null", "-", "\u2013", "—", "?"}
 """What people write into a cell that is meant to be empty."""
 
 

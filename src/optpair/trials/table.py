@@ -6,12 +6,14 @@ out. Parameters and outcomes must be there, other columns are kept as notes.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from optpair.problem.problem import Problem
@@ -57,6 +59,19 @@ class Imported:
         parts += [f"{self.known} known already"] * bool(self.known)
         notes = f"; kept as notes: {', '.join(self.notes)}" if self.notes else ""
         return f"{', '.join(parts)}{notes}"
+
+
+def read_text(path: str | Path, encoding: str = "utf-8-sig") -> str:
+    """The text of a file of people's, or an error that says how it may be read."""
+    content = Path(path).read_bytes()
+    try:
+        return content.decode(encoding)
+    except (LookupError, UnicodeError) as error:
+        wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        other = "utf-16" if wide else "cp1252"
+        raise ValueError(
+            f"{path} is not in {encoding}: {error}; say encoding={other!r}, or save it as UTF-8"
+        ) from error
 
 
 def rows_of(given: Any) -> list[TableRow]:
@@ -260,6 +275,8 @@ def _missing(what: str, meant: str, names: Sequence[str], hint: str) -> ValueErr
     close = ""
     if meant:
         close = f" (did you mean {meant!r}? Rename it, or say columns={{{meant!r}: …}})"
+    if not (close or hint):
+        hint = "; if it has another name, say columns={'…': '…'}, its name there and here"
     return ValueError(f"no column of {what}{close}{hint}; there are {', '.join(map(repr, names))}")
 
 

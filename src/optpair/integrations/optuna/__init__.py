@@ -10,7 +10,14 @@ except ModuleNotFoundError as error:
         "JESSampler needs Optuna: pip install 'optpair[optuna]'", name="optuna"
     ) from error
 
-from optpair.integrations.optuna.attributes import CONTINUES, COST, NOISE_VAR, REPLICATES
+from optpair.integrations.optuna.attributes import (
+    ACTUAL,
+    CONTINUES,
+    COST,
+    NOISE_VAR,
+    NOTES,
+    REPLICATES,
+)
 
 if TYPE_CHECKING:
     from optpair.integrations.optuna.pruner import JESPruner
@@ -18,9 +25,11 @@ if TYPE_CHECKING:
     from optpair.integrations.optuna.stopping import StopCallback
 
 __all__ = [
+    "ACTUAL",
     "CONTINUES",
     "COST",
     "NOISE_VAR",
+    "NOTES",
     "REPLICATES",
     "JESPruner",
     "JESSampler",

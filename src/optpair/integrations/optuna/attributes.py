@@ -30,6 +30,15 @@ A list or, where the study says what its outcomes are, lists by their names. The
 is their mean.
 """
 
+ACTUAL = "optpair:actual"
+"""The user attribute that holds what was really run: values of the parameters that differ.
+
+They may be between levels or outside the range: the model learns from them where they were run.
+"""
+
+NOTES = "optpair:notes"
+"""The user attribute that holds what people want to remember of a trial: texts by name."""
+
 FAILED = "optpair:failed"
 """Set where the objective failed. A failed trial without it lost its worker: it teaches nothing."""
 
@@ -104,6 +113,18 @@ def cost_of(trial: FrozenTrial) -> float | None:
     return float(given) if 0 < given < math.inf else None
 
 
+def actual_of(trial: FrozenTrial) -> dict[str, Any]:
+    """What was really run in place of what was asked for, by parameter."""
+    given = trial.user_attrs.get(ACTUAL)
+    return dict(given) if isinstance(given, Mapping) else {}
+
+
+def notes_of(trial: FrozenTrial) -> dict[str, str]:
+    """What people want to remember of a trial."""
+    given = trial.user_attrs.get(NOTES)
+    return {name: str(text) for name, text in given.items()} if isinstance(given, Mapping) else {}
+
+
 def has_bad_cost(trial: FrozenTrial) -> bool:
     """Whether a trial says what it cost, but that is not a legal cost."""
     return trial.user_attrs.get(COST) is not None and cost_of(trial) is None
@@ -122,13 +143,16 @@ def revise(
     noise_var: float | Mapping[str, float] | None = None,
     message: str | None = None,
     replicates: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+    actual: Mapping[str, Any] | None = None,
 ) -> None:
     """Correct what a trial that has ended was told; without a value it failed.
 
     Where the study says what its outcomes are, values, variances and replicates are by their names.
+    What was really run stays as it was, unless `actual` says otherwise.
     """
     said = {"value": _plain(value), "noise_var": _plain(noise_var), "message": message}
     said |= {"replicates": replicates} if replicates else {}
+    said |= {} if actual is None else {"actual": dict(actual)}
     study.set_user_attr(f"{REVISED}{number}", said)
 
 
@@ -191,6 +215,7 @@ def _corrected(trial: FrozenTrial, said: Mapping[str, Any], names: Sequence[str]
     noted = {NOISE_VAR: said.get("noise_var"), OUTPUT: said.get("message")}
     noted[REPLICATES] = said.get("replicates")
     noted[OUTCOMES] = value if isinstance(value, Mapping) else None
+    noted[ACTUAL] = said.get("actual", actual_of(trial)) or None
     kept = {key: v for key, v in trial.user_attrs.items() if key not in noted}
     now.user_attrs = kept | {key: v for key, v in noted.items() if v is not None}
     system = {key: v for key, v in trial.system_attrs.items() if key not in (FAILED, FORGOTTEN)}

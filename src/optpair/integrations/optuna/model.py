@@ -14,6 +14,7 @@ from optpair.engine.answers import Answers
 from optpair.engine.going_on import goes_on
 from optpair.engine.session import PRUNE, Session
 from optpair.integrations.optuna.attributes import (
+    actual_of,
     continues,
     cost_of,
     known_params,
@@ -74,7 +75,7 @@ class StudyModel:
 
         A parameter that the objective did not ask for this time has its suggested value.
         """
-        x, became = self.domain.encode(known_params(trial, self.domain.distributions)), state(trial)
+        x, became = self.point(trial), state(trial)
         if x is None or became not in ("told", "failed"):
             return None
         if self.domain.steps is not None and became == "told":
@@ -83,34 +84,43 @@ class StudyModel:
             return None  # its last value is not a final one
         self.points[trial.number] = x
         found = self.outcomes.measured(trial) if became == "told" else None
+        more: dict[str, Any] = {"cost": cost_of(trial), "told_params": _told_params(trial)}
         if found is None:  # infinite values too: Optuna accepts them
-            return Trial(trial.number, dict(trial.params), "failed", cost=cost_of(trial))
-        return Trial(trial.number, dict(trial.params), "told", found, cost=cost_of(trial))
+            return Trial(trial.number, dict(trial.params), "failed", **more)
+        return Trial(trial.number, dict(trial.params), "told", found, **more)
+
+    def point(self, trial: FrozenTrial, step: int | None = None) -> np.ndarray | None:
+        """Where a trial was run; None where that is not known, or nothing that is modelled."""
+        actual = actual_of(trial)
+        if not actual.keys() <= trial.params.keys():
+            return None
+        return self.domain.encode(known_params(trial, self.domain.distributions), step, actual)
 
     def _looked_at(self, trial: FrozenTrial, number: int) -> Trial | None:
         """A trial with what it reported on the way; one that did not end counts as it was last."""
-        steps, params = self.domain.steps, known_params(trial, self.domain.distributions)
+        steps, ran = self.domain.steps, _told_params(trial)
         assert steps is not None
         (name,) = self.outcomes.objectives
         looks = {n: {name: Measurement(v)} for n, v in steps.looks(trial).items()}
         if trial.state == TrialState.COMPLETE:
             ended = self.outcomes.measured(trial)
-            x = self.domain.encode(params)
+            x = self.point(trial)
             if ended is None and x is not None:
                 self.points[number] = x
-                return Trial(number, dict(trial.params), "failed")
+                return Trial(number, dict(trial.params), "failed", told_params=ran)
             if ended is not None:
                 looks[steps.count] = ended
         last = max(looks, default=None)
         if trial.state == TrialState.PRUNED and last is not None:
             limits = self.outcomes.measured(trial) or {}
             looks[last] = {**limits, **looks[last]}
-        point = None if last is None else self.domain.encode(params, last)
+        point = None if last is None else self.point(trial, last)
         if last is None or point is None:
             return None
         self.points[number] = point
         before = tuple(Look({STEP: n}, own) for n, own in looks.items() if n < last)
-        return Trial(number, dict(trial.params), "told", looks[last], looks=before)
+        told, params = looks[last], dict(trial.params)
+        return Trial(number, params, "told", told, told_params=ran, looks=before)
 
     def has_read(self, trial: FrozenTrial) -> bool:
         """Whether this model has seen the trial as it is: one that ended since is not known yet."""
@@ -243,3 +253,9 @@ class StudyModel:
                 "study has conditional parameters"
             )
         return fixed
+
+
+def _told_params(trial: FrozenTrial) -> dict[str, Any] | None:
+    """All parameters as they were really run, where that was told."""
+    actual = actual_of(trial)
+    return {**trial.params, **actual} if actual else None

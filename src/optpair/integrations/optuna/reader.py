@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 
 from optpair.earlier import read_earlier
 from optpair.engine.session import Session
-from optpair.integrations.optuna.attributes import COST, NOISE_VAR, has_bad_cost
+from optpair.integrations.optuna.attributes import ACTUAL, COST, NOISE_VAR, has_bad_cost
 from optpair.integrations.optuna.conditions import Learnt, alike, learn
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import Options
@@ -179,7 +179,8 @@ class StudyReader:
             self._warn_once(
                 _LOST,
                 f"JESSampler leaves out trial {lost[0]}, and others like it: a parameter that is "
-                "modelled is missing there, or outside the search space.",
+                "modelled is missing there, or outside the search space; or what was really run "
+                f"({ACTUAL}) names no parameter of the trial, or is too far away.",
             )
         for trial in new:
             if has_bad_cost(trial):

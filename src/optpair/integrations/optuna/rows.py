@@ -13,8 +13,9 @@ from optpair import report
 from optpair.integrations.optuna.attributes import (
     OUTPUT,
     WORKER,
+    actual_of,
     cost_of,
-    known_params,
+    notes_of,
     published,
     shown_state,
     state,
@@ -52,6 +53,7 @@ def row_of(
         noise_vars(trial, (name,), (name,)).get(name),
         str(trial.user_attrs.get(OUTPUT) or ""),
         None if model is None or continued else _point(trial, model),
+        notes=notes_of(trial),
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
         worker=str(trial.user_attrs.get(WORKER, "")),
@@ -99,6 +101,7 @@ def joint_row(trial: FrozenTrial, model: StudyModel, runs: Mapping[int, Trial]) 
         params,
         message=str(trial.user_attrs.get(OUTPUT) or ""),
         x=None if continued else _point(trial, model),
+        notes=notes_of(trial),
         outcomes={name: own.value for name, own in found.items()},
         began=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
@@ -107,8 +110,8 @@ def joint_row(trial: FrozenTrial, model: StudyModel, runs: Mapping[int, Trial]) 
 
 
 def _shown_params(trial: FrozenTrial, model: StudyModel | None) -> dict[str, Any]:
-    """What the objective asked for; of a trial that has not ended, also what is suggested."""
-    params: dict[str, Any] = dict(trial.params)
+    """What was run; of a trial that has not ended, also what is suggested."""
+    params: dict[str, Any] = {**trial.params, **actual_of(trial)}
     if model is not None and not trial.state.is_finished():
         params |= published(trial, model.domain.distributions) or {}
     return params
@@ -116,5 +119,4 @@ def _shown_params(trial: FrozenTrial, model: StudyModel | None) -> dict[str, Any
 
 def _point(trial: FrozenTrial, model: StudyModel) -> np.ndarray | None:
     """What was not asked for, or not yet, is where it was suggested."""
-    known = known_params(trial, model.domain.distributions)
-    return model.domain.encode(known)
+    return model.point(trial)

@@ -193,16 +193,23 @@ class Domain:
             and n not in self._given
         }
 
-    def encode(self, params: Mapping[str, Any], step: int | None = None) -> np.ndarray | None:
+    def encode(
+        self,
+        params: Mapping[str, Any],
+        step: int | None = None,
+        actual: Mapping[str, Any] = NOTHING,
+    ) -> np.ndarray | None:
         """The point of the cube; None where a parameter is missing or outside its range.
 
-        It is at the last of the steps, where there are some, unless another is given.
+        It is at the last of the steps, where there are some, unless another is given. What was
+        actually run in place of some parameters may be between levels or outside their range.
         """
         try:
-            own = {n: self._numbered(n, params[n]) for n in self.distributions if n in params}
+            known = {**params, **actual}
+            own = {n: self._numbered(n, known[n]) for n in self.distributions if n in known}
             if self.steps is not None:
                 own[STEP] = self.steps.count if step is None else step
-            return self.space.encode(self.space.conditions.active(own))
+            return self.space.encode(self.space.conditions.active(own), anywhere=bool(actual))
         except (KeyError, TypeError, ValueError):
             return None
 

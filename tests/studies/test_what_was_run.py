@@ -1,0 +1,219 @@
+"""What was really run, in studies: told of a trial, or read from a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from typer.testing import CliRunner
+
+from optpair import Float, Int, Optimizer, Settings, Space
+from optpair.cli.app import app
+from optpair.integrations.optuna import ACTUAL, NOTES, JESSampler
+from optpair.studies.config import load
+from optpair.studies.samplers import make_sampler
+from optpair.studies.storage import open_study
+from shell_cases import TINY
+
+STUDY = """
+[study]
+direction = "maximize"
+evaluations = 40
+storage = "journal:///lab.log"
+
+[space]
+catalyst = { float = [0.1, 10.0], log = true, digits = 2 }
+temperature = { int = [20, 80], step = 5 }
+solvent = { categories = ["MeCN", "DMF"] }
+stirrer = { float = [300, 300] }
+"""
+SHEET = """catalyst (mol %);temperature (°C);solvent;yield (%);operator
+0.5;42;MeCN;31.0;Ann
+1.0;40;MeCN;48.5;Ann
+2.0;60;MeCN;71.5 70.5;Bob
+2.0;85;DMF;12.0;Ann
+5.0;30;DMF;;Bob
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A study file, and a sheet beside it."""
+    settings = "".join(f"{name} = {json.dumps(value)}\n" for name, value in TINY.items())
+    (tmp_path / "lab.toml").write_text(f"{STUDY}[settings]\n{settings}", encoding="utf-8")
+    (tmp_path / "2025.csv").write_text(SHEET, encoding="utf-8-sig")
+    return tmp_path / "lab.toml"
+
+
+def shown(*arguments: object) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: object) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code != 0
+    return result.output
+
+
+def model_of(path: Path) -> Any:
+    """What the sampler's model has of a study."""
+    file = load(path)
+    study = open_study(file, make=False)
+    sampler = make_sampler(file)
+    with sampler._reader.lock:
+        return sampler._reader.read(study, sampler._reader.modelled(study))
+
+
+def test_a_sheet_is_taken_whole_with_what_is_off_the_grid(path: Path) -> None:
+    found = shown("import", path, path.with_name("2025.csv"), "--value", "yield")
+    assert found == {"told": 4, "failed": 0, "skipped": 1, "known": 0, "notes": ["operator"]}
+    model = model_of(path)
+    told = model.told()
+    assert [t.actual["temperature"] for t in told] == [42, 40, 60, 85]
+    assert [t.params["temperature"] for t in told] == [40, 40, 60, 80]
+    assert told[2].outcomes["value"].replicates == (71.5, 70.5)
+    space = model.problem.space
+    for trial in told:
+        ran = {name: trial.actual[name] for name in space}
+        np.testing.assert_allclose(model.points[trial.id], space.encode(ran, anywhere=True))
+    assert shown("status", path)["best_observed"]["params"]["catalyst"] == 2.0
+    for row in shown("ask", path, "--n", 2):
+        assert space.fits({name: row["params"][name] for name in space})
+        assert row["params"]["stirrer"] == 300
+
+
+def test_the_same_sheet_again_adds_only_what_is_new(path: Path) -> None:
+    sheet = path.with_name("2025.csv")
+    shown("import", path, sheet, "--value", "yield")
+    with sheet.open("a", encoding="utf-8") as file:
+        file.write("1.0;40;MeCN;48.5;Bob\n1.0;40;MeCN;49.5;Bob\n")  # the first was run again
+    found = shown("import", path, sheet, "--value", "yield")
+    assert (found["told"], found["known"]) == (2, 4)
+    assert len(shown("export", path)) == 6
+
+
+def test_a_row_that_is_refused_changes_nothing(path: Path) -> None:
+    sheet = path.with_name("2025.csv")
+    sheet.write_text(SHEET.replace("12.0", "twelve"), encoding="utf-8")
+    said = refused("import", path, sheet, "--value", "yield")
+    assert "2025.csv: line 5: yield (%) must be a number, not 'twelve'; nothing was changed" in said
+    assert not path.with_name("lab.log").exists()
+    sheet.write_text(SHEET.replace("DMF;12.0", "THF;12.0"), encoding="utf-8")
+    assert "line 5: solvent must be one of" in refused("import", path, sheet, "--value", "yield")
+    assert "no column of outcome 'value'" in refused("import", path, sheet)
+    assert "cannot be read" in refused("import", path, path.with_name("none.csv"))
+    sheet.write_text(SHEET, encoding="utf-16")
+    said = refused("import", path, sheet, "--value", "yield")
+    assert "say encoding='utf-16'" in " ".join(said.split())
+    found = shown("import", path, sheet, "--value", "yield", "--encoding", "utf-16")
+    assert found["told"] == 4
+
+
+def test_columns_and_failures_of_a_sheet(path: Path) -> None:
+    sheet = path.with_name("2025.csv")
+    text = "cat,temperature,solvent,value,failed,reason\n1,40,DMF,,true,it burnt\n1,45,DMF,3,,\n"
+    sheet.write_text(text, encoding="utf-8")
+    found = shown("import", path, sheet, "--columns", "cat=catalyst")
+    assert (found["told"], found["failed"]) == (1, 1)
+    assert shown("status", path)["failures"] == [{"trial": 0, "reason": "it burnt"}]
+    assert shown("import", path, sheet, "--columns", "cat=catalyst")["known"] == 2
+    assert "--columns must be like NAME=NAME" in refused("import", path, sheet, "--columns", "cat")
+
+
+def test_what_was_really_run_is_told_with_a_trial(path: Path) -> None:
+    shown("import", path, path.with_name("2025.csv"), "--value", "yield")
+    asked = shown("ask", path)
+    number, other = asked["trial"], "DMF" if asked["params"]["solvent"] == "MeCN" else "MeCN"
+    ran = ["--actual", "catalyst=1.663", "--actual", f"solvent={other}"]
+    told = shown("tell", path, number, "68.9", *ran)
+    assert told["params"] == asked["params"]
+    assert told["actual"] == {"catalyst": 1.663, "solvent": other}
+    assert model_of(path).told()[-1].actual["catalyst"] == 1.663
+    revised = shown("revise", path, number, "66.9", "--actual", "temperature=58.7")
+    assert revised["actual"] == {"catalyst": 1.663, "solvent": other, "temperature": 58.7}
+    assert shown("revise", path, number, "67")["actual"] == revised["actual"]
+    again = shown("revise", path, number, "67", "--actual", f"solvent={asked['params']['solvent']}")
+    assert again["actual"] == {"catalyst": 1.663, "temperature": 58.7}
+    rows = list(csv.DictReader(io.StringIO(CliRunner().invoke(app, ["export", str(path)]).stdout)))
+    assert rows[-1]["temperature"] == "58.7"
+    assert rows[-1]["asked temperature"] == str(asked["params"]["temperature"])
+    assert rows[0]["operator"] == "Ann"
+    shown("report", path)
+    page = path.with_suffix(".html").read_text(encoding="utf-8")
+    assert "1.663" in page
+    assert "operator" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("temp=58", "--actual has 'temp', but trial 0 has catalyst"),
+        ("temperature=900", "temperature is 900, more than 3 times the range"),
+        ("temperature=hot", "--actual temperature must be a number, not 'hot'"),
+        ("solvent=THF", "--actual solvent must be one of MeCN, DMF"),
+        ("catalyst=-1", "catalyst must be above 0"),
+        ("stirrer=400", "--actual stirrer must be a number from 300 to 300"),
+    ],
+)
+def test_what_cannot_have_been_run_is_refused(path: Path, given: str, message: str) -> None:
+    shown("ask", path)
+    said = " ".join(refused("tell", path, 0, "1.0", "--actual", given).split())
+    assert message in said
+    assert shown("status", path)["counts"] == {"by hand": 1}
+
+
+def test_what_was_run_goes_with_a_trial_that_has_a_result(path: Path) -> None:
+    shown("ask", path)
+    assert "--actual is for" in refused("tell", path, 0, "--cancel", "--actual", "temperature=42")
+    own = ["--params", "temperature=40"]
+    assert "--actual is for" in refused("tell", path, "1", *own, "--actual", "temperature=42")
+
+
+def test_a_sampler_learns_from_where_a_trial_was_run() -> None:
+    """As the optimizer does, to the last digit."""
+    space = Space({"x": Float(0, 1), "n": Int(0, 10)})
+    sampler = JESSampler(seed=0, search_space=space, settings=Settings(**TINY))
+    study = optuna.create_study(sampler=sampler)
+    opt = Optimizer(space, direction="minimize", seed=0, settings=Settings(**TINY))
+    for i in range(6):
+        asked = study.ask()
+        params = {"x": asked.suggest_float("x", 0, 1), "n": asked.suggest_int("n", 0, 10)}
+        trial = opt.ask()
+        assert trial.params == params
+        ran = {"n": params["n"] + 0.4} if i % 2 else {}
+        if ran:
+            asked.set_user_attr(ACTUAL, ran)
+            asked.set_user_attr(NOTES, {"by": "Ann"})
+        value = (params["x"] - 0.3) ** 2 + params["n"] / 10
+        study.tell(asked, value)
+        opt.tell(trial, value, params=ran or None)
+    assert sampler.recommend(study).params == opt.recommend().params
+    assert sampler.recommend(study).mean == opt.recommend().mean
+    assert [row.notes for row in sampler.subject(study).rows][1] == {"by": "Ann"}
+
+
+@pytest.mark.parametrize("given", [{"z": 1.0}, {"x": 1e9}, {"x": "much"}])
+def test_what_says_nothing_of_where_a_trial_was_run_is_left_out(
+    given: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    sampler = JESSampler(seed=0, search_space={"x": Float(0, 1)}, settings=Settings(**TINY))
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    asked = study.ask()
+    asked.suggest_float("x", 0, 1)
+    asked.set_user_attr(ACTUAL, given)
+    study.tell(asked, 0.5)
+    optuna.logging.enable_propagation()
+    sampler.recommend(study)
+    optuna.logging.disable_propagation()
+    assert len(sampler._reader.models) == 1
+    assert "leaves out trial 3" in caplog.text
+    assert ACTUAL in caplog.text
