@@ -552,7 +552,8 @@ class Optimizer(Tables):
         model = report.Modelled(self.space, self._session.engine.initial, asked)
         step = next(iter(self.space.targets), "step")
         rows = report.rows_of(self._history)
-        return report.Subject(name, self.problem.objective, rows, model, step=step)
+        (outcome,) = self.problem.objectives
+        return report.Subject(name, self.problem.objective, rows, model, step=step, outcome=outcome)
 
     @_locked
     def joint_subject(

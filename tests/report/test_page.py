@@ -19,7 +19,9 @@ from optpair import Categorical, Float, Int, Optimizer, Settings, Space
 from optpair.integrations.optuna import JESSampler
 from optpair.integrations.optuna.attributes import FAILED, OUTPUT, set_system_attribute
 from optpair.problem.outcomes import Direction, Objective
-from optpair.report.findings import moments
+from optpair.report import Row
+from optpair.report.charts import progress, value_axis
+from optpair.report.findings import gather, grid_along, moments
 from optpair.report.page import render
 from shell_cases import TINY, cheap, filled
 
@@ -407,3 +409,93 @@ def test_better_is_lower_or_higher(direction: Direction, word: str, tmp_path: Pa
     page = Page(render(subject, found, datetime(2026, 1, 1)))
     assert f"0.2 {word} than the recommendation" in page.words["verdict"]
     assert "nats" in page.words["verdict"]
+
+
+def test_a_doubted_value_is_said_first_and_draws_nothing(tmp_path: Path) -> None:
+    """494 for 49.4: the page says so at the top, and no chart is drawn to its measure."""
+    opt = Optimizer(Space({"x": Float(0, 1), "y": Float(0, 1)}), direction="maximize", seed=0)
+    points = [(i / 14, (0.618034 * i) % 1) for i in range(15)]
+    for x, y in points:
+        opt.tell({"x": x, "y": y}, 60 - 40 * (x - 0.4) ** 2 - 30 * (y - 0.5) ** 2)
+    wrong = opt.trials[9]
+    opt.revise(wrong, 494.0)
+    said = opt.report(tmp_path / "page.html")
+    text, _ = read(tmp_path / "page.html")
+    assert said["verdict"].startswith("A value is in doubt. Trial 9: 494 is far from the ")
+    assert text.count("is far from the") == 1
+    assert said["best_observed"]["trial"] != 9
+    assert re.search(r">9</td><td>in doubt</td>", text)
+    assert "14 values are in their" in text
+    ticks = re.findall(r"<text[^>]*>(−?[\d.]+)</text>", text)
+    assert max(float(tick.replace("−", "-")) for tick in ticks) < 200
+    best = re.search(r'd="([^"]*)" class="line observed-line"', text)
+    assert best is not None
+    opt.revise(wrong, 30.0)
+    opt.report(tmp_path / "right.html")
+    right, _ = read(tmp_path / "right.html")
+    assert "in doubt" not in right
+    assert "15 values are in their" in right
+
+
+def test_only_whole_trials_are_the_best_over_time() -> None:
+    """A pruned trial's value is shown as a circle, and is never the best one."""
+    subject, found = made_up(Space({"x": Float(0, 1)}), 12)
+    axis = value_axis(found, subject.told, subject.sign)
+
+    def drawn(state: str) -> tuple[str, int]:
+        low = min(row.value or 0.0 for row in subject.rows) - 0.5
+        row = replace(subject.rows[5], state=state, value=low)
+        rows = (*subject.rows[:5], row, *subject.rows[6:])
+        text = str(progress(found, replace(subject, rows=rows), axis))
+        line = re.search(r'd="([^"]*)" class="line observed-line"', text)
+        assert line is not None
+        return line[1], text.count('class="part"')
+
+    whole = drawn("told")
+    cut = drawn("pruned")
+    assert (whole[1], cut[1]) == (0, 1)
+    lowest = [max(float(y) for y in re.findall(r"V([\d.]+)", path)) for path in (whole[0], cut[0])]
+    assert lowest[0] > lowest[1]  # further down is lower, and better
+
+
+def test_slices_and_planes_of_a_mixture_are_of_mixtures(tmp_path: Path) -> None:
+    limits = ["a + b + c == 1", "a <= 0.6"]
+    space = Space({name: Float(0, 1) for name in "abc"}, where=limits)
+    opt = Optimizer(space, outcomes={"strength": Objective("maximize")}, seed=0)
+    for _ in range(7):
+        trial = opt.ask()
+        opt.tell(trial, 1 - (trial.params["a"] - 0.3) ** 2 - (trial.params["b"] - 0.5) ** 2)
+    subject = opt.subject()
+    assert subject.model is not None
+    found = gather(subject)
+    assert found is not None
+    x = space.encode(found.recommended.params)
+    for index, name in enumerate(space):
+        grid = grid_along(subject.model, x, index)
+        assert len(grid) > 30
+        assert all(space.allows(space.decode(point)) for point in grid)
+        assert max(space.decode(point)[name] for point in grid) == pytest.approx(
+            0.6 if name == "a" else 1.0, abs=0.02
+        )
+    plane = found.plane
+    assert plane is not None
+    for i, first in enumerate(plane.across):
+        for j, second in enumerate(plane.up):
+            a = 1 - first - second if "a" not in plane.names else None
+            if first + second > 1 + 1e-9 or (a is not None and a > 0.6 + 1e-9):
+                assert np.isnan(plane.mean[i, j])
+    assert np.isfinite(plane.mean).any()
+    opt.report(tmp_path / "page.html")
+    text, _ = read(tmp_path / "page.html")
+    assert "or as near to that as the limits allow" in text
+    assert "over all ranges, whatever the limits" in text
+    assert "<button" in text
+    assert ">strength</button>" in text  # the outcome has its own name, not “value”
+    assert ">value</button>" not in text
+
+
+def test_a_cheaper_look_is_not_whole() -> None:
+    row = Row(0, "told", {"x": 0.2, "epochs": 3}, 1.0)
+    assert not row.whole({"epochs": 81})
+    assert replace(row, params={"x": 0.2, "epochs": 81}).whole({"epochs": 81})
+    assert row.whole({})

@@ -78,9 +78,14 @@ def test_values_on_the_way() -> None:
     ]
     text = curves(rows, -1.0, 3)
     assert re.findall(r'class="curve (\w+)"', text) == ["whole", "cut", "out", "best"]
-    assert "What 4 trials reported before they ended. 1 trial was pruned." in text
+    assert "What 4 trials reported on the way. 1 of them was pruned." in text
     assert "nan" not in text
     assert curves([row(0, 0, 1), replace(row(1, 0, 1), steps={1: 2.0})], -1.0, 0) == ""
+    rows[1] = replace(rows[1], steps={1: 2.5})  # pruned at its first step: a dot
+    text = curves(rows, -1.0, 3)
+    assert re.findall(r'class="curve (\w+)"', text) == ["whole", "out", "best"]
+    assert text.count('class="dots trial"') == 1
+    assert "What 4 trials reported on the way. 1 of them was pruned." in text
 
 
 def test_an_optuna_study_has_both() -> None:
@@ -113,7 +118,7 @@ def test_looks_at_a_fidelity_are_values_on_the_way(tmp_path: Path) -> None:
     assert [r.cost for r in subject.rows] == [3 * (2.0 + i) for i in range(6)]
     optimizer.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "What 6 trials reported before they ended." in text
+    assert "What 6 trials reported on the way." in text
     assert '<data value="81.0">81</data>' in text  # spent
     assert "bound of epochs" not in text  # the target is where it is on purpose
     assert '<option value="0"' in text

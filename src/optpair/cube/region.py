@@ -309,6 +309,21 @@ class Region:
         found[:, columns] = restore(inner.A, inner.b, inner.equal, x, low, high)
         return found
 
+    @property
+    def limited(self) -> bool:
+        """Whether there are limits beside the bounds."""
+        return self.rows is not None or self.allowed is not None
+
+    def keeping(
+        self, X: Float[np.ndarray, "n D"], columns: Bool[np.ndarray, " D"]
+    ) -> tuple[Float[np.ndarray, "n D"], Bool[np.ndarray, " n"]]:
+        """Points moved within the limits while these columns stay, and which of them are legal."""
+        found = X
+        if self.rows is not None:
+            still = columns | ~self.cube.continuous
+            found = self._restored(X, still[self.coupled])
+        return found, self.legal(found)
+
     def anchors(self, X: Num[np.ndarray, "n D"]) -> Num[np.ndarray, "n D"]:
         """Points of the region for points that were tried: the same ones, or the nearest."""
         X = self.clip(X)

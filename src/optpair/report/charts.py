@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from optpair.engine.answers import LeftOut
-from optpair.problem.outcomes import Direction
 from optpair.report import axes
 from optpair.report.axes import Choices, Line
 from optpair.report.findings import Answer, Findings, Moment, Slice, Succeeds
 from optpair.report.frame import SLANT, Frame, mark
 from optpair.report.markup import Markup, broken, el, join, px
-from optpair.report.subject import Row
-from optpair.report.words import number
+from optpair.report.subject import Row, Subject
+from optpair.report.words import likely, number
 
 MOST_TITLED = 300  # more dots than this say nothing to the pointer
 FADES = 5  # degrees of a trial's distance from a slice
@@ -23,8 +22,9 @@ WIDE, NARROW = 3.0, 0.5  # times the better half's spread: values further off ar
 
 
 def value_axis(found: Findings, told: Sequence[Row], sign: float, wide: float = WIDE) -> Line:
-    """The axis of the objective: all good values, and bad ones that are not far off."""
-    values = np.array([row.value for row in told], dtype=float)
+    """The axis of the objective: all good values but doubtful ones, and bad ones not far off."""
+    believed = [row.value for row in told if row.number not in found.doubtful]
+    values = np.array(believed or [row.value for row in told], dtype=float)
     middle = float(np.median(values))
     good = sign * values >= sign * middle
     spread = float(np.quantile(np.abs(values[good] / 2 - middle / 2), 0.9)) * 2
@@ -92,12 +92,17 @@ def _hills(frame: Frame, values: np.ndarray, foot: float, height: float) -> Mark
     return el("path", d=path, class_="hills")
 
 
-def progress(found: Findings, rows: Sequence[Row], axis: Line, direction: Direction) -> Markup:
-    """Every trial, the best observed so far, and the best predicted with its band."""
-    told = [row for row in rows if row.counts]
+def progress(found: Findings, subject: Subject, axis: Line) -> Markup:
+    """Every trial, the best observed so far, and the best predicted with its band.
+
+    Only whole trials can be the best, and no value that is in doubt.
+    """
+    rows, told = subject.rows, subject.told
     frame = Frame(_numbers(rows), axis, width=480, height=300)
-    values = np.array([row.value for row in told], dtype=float)
-    best = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
+    whole = [row for row in told if subject.whole(row)] or told
+    able = [row for row in whole if row.number not in found.doubtful] or whole
+    values = np.array([row.value for row in able], dtype=float)
+    best = subject.sign * np.maximum.accumulate(subject.sign * values)
     when = [m.number for m in found.moments]
     failed = [(frame.px(r.number), frame.top + frame.down - 3) for r in rows if r.state == "failed"]
     return frame.svg(
@@ -106,10 +111,10 @@ def progress(found: Findings, rows: Sequence[Row], axis: Line, direction: Direct
         frame.x_marks(),
         frame.box(),
         frame.title("trial"),
-        _trials(frame, told),
+        _trials(frame, told, {row.number for row in whole}),
         frame.dots(failed, "failed"),
         frame.band(when, [m.low for m in found.moments], [m.high for m in found.moments], "band"),
-        frame.steps([r.number for r in told], list(best), rows[-1].number, "line observed-line"),
+        frame.steps([r.number for r in able], list(best), rows[-1].number, "line observed-line"),
         frame.line(when, [m.mean for m in found.moments], "line predicted-line"),
         frame.dots([(frame.px(m.number), frame.py(m.mean)) for m in found.moments], "node"),
     )
@@ -119,12 +124,20 @@ def _numbers(rows: Sequence[Row]) -> Line:
     return Line(0, max(rows[-1].number, 1), whole=True)
 
 
-def _trials(frame: Frame, told: Sequence[Row]) -> Markup:
+def _trials(frame: Frame, told: Sequence[Row], whole: Collection[int]) -> Markup:
+    """All told trials; those that are not whole are circles."""
     places = [(frame.px(row.number), frame.py(row.value)) for row in told]
     if len(told) > MOST_TITLED:
         return frame.dots(places, "trial")
     return join(
-        el("circle", el("title", title(row)), cx=x, cy=y, r=2.6, class_="trial")
+        el(
+            "circle",
+            el("title", title(row)),
+            cx=x,
+            cy=y,
+            r=2.6,
+            class_="trial" if row.number in whole else "part",
+        )
         for row, (x, y) in zip(told, places, strict=True)
     )
 
@@ -132,7 +145,7 @@ def _trials(frame: Frame, told: Sequence[Row]) -> Markup:
 def title(row: Row) -> str:
     """What is shown when the pointer is on a trial."""
     assert row.value is not None
-    return f"trial {row.number}: {number(row.value)}"
+    return f"trial {row.number}: {number(row.value)}{', pruned' * (row.state == 'pruned')}"
 
 
 def unknown(moments: Sequence[Moment], rows: Sequence[Row], what: str, label: str) -> Markup:
@@ -264,7 +277,7 @@ def _beside(frame: Frame, row: Row, name: str) -> float:
 
 
 def left_out(check: LeftOut, numbers: Sequence[int]) -> Markup:
-    """Each value against what the others predict, with 95 % intervals."""
+    """Each value against what the others predict, with 95 % intervals that may be cut off."""
     mean, _, low, high = check.predicted
     axis = axes.of_values([*check.y, *np.quantile(mean, [0, 1])])
     frame = Frame(axis, axis, width=400, height=340, bottom=42)
@@ -294,14 +307,16 @@ def left_out(check: LeftOut, numbers: Sequence[int]) -> Markup:
 def chance(name: str, own: Succeeds, rows: Sequence[Row], x: axes.Axis) -> Markup:
     """The chance of success along one parameter; trials that were told at the top, failed below."""
     frame = Frame(x, Line(0.0, 1.0), width=340, height=180, left=46, bottom=26)
-    told = [(_beside(frame, r, name), frame.top + 3) for r in rows if _ran(r, name, "told")]
-    failed = [
-        (_beside(frame, r, name), frame.top + frame.down - 3)
-        for r in rows
-        if _ran(r, name, "failed")
-    ]
+    top, foot = frame.top + 3, frame.top + frame.down - 3
+
+    def ran(state: str, y: float) -> Markup:
+        there = [r for r in rows if r.state == state and name in r.params]
+        places = [(_beside(frame, row, name), y) for row in there]
+        near = np.array([own.nearness.get(row.number, 0.0) for row in there])
+        return el("g", _faded(frame, places, near), class_=f"{state}-dots")
+
     curve = (
-        join(mark(frame.px(v), frame.py(c), "disc", "node-disc", f"{100 * c:.0f} %")
+        join(mark(frame.px(v), frame.py(c), "disc", "node-disc", likely(float(c)))
              for v, c in zip(own.values, own.chance, strict=True))
         if isinstance(x, Choices)
         else frame.line(own.values, own.chance, "line predicted-line")
@@ -309,14 +324,10 @@ def chance(name: str, own: Succeeds, rows: Sequence[Row], x: axes.Axis) -> Marku
     return frame.svg(
         f"The chance of success along {name}",
         *(frame.y_marks(), frame.x_marks(), frame.box()),
-        frame.dots(told, "trial"),
-        frame.dots(failed, "failed"),
+        ran("told", top),
+        ran("failed", foot),
         curve,
     )
-
-
-def _ran(row: Row, name: str, state: str) -> bool:
-    return row.state == state and name in row.params
 
 
 def matters(first: Mapping[str, float], total: Mapping[str, float]) -> Markup:

@@ -33,6 +33,8 @@ def contour(
     lefts, tops = _edges(frame, plane.across, x=True), _edges(frame, plane.up, x=False)
     for i in range(len(plane.across)):
         for j in range(len(plane.up)):
+            if np.isnan(plane.mean[i, j]):
+                continue
             left, right, top, foot = lefts[i], lefts[i + 1], tops[j + 1], tops[j]
             cells[level[i, j]].append(f"M{px(left)} {px(top)}H{px(right)}V{px(foot)}H{px(left)}Z")
     shades = join(
@@ -70,10 +72,10 @@ def _title(row: Row) -> str:
 
 def _levels(worth: np.ndarray) -> np.ndarray:
     """A shade for each value: equal steps of the better half, the rest in the palest ones."""
-    low, high = np.quantile(worth, [0.1, 1.0])
+    low, high = np.nanquantile(worth, [0.1, 1.0])
     if not high > low:
         return np.zeros(worth.shape, dtype=int)
-    share = (worth / 2 - low / 2) / (high / 2 - low / 2)
+    share = np.nan_to_num((worth / 2 - low / 2) / (high / 2 - low / 2))
     return np.clip((share * SHADES).astype(int), 0, SHADES - 1)
 
 

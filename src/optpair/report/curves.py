@@ -27,21 +27,19 @@ def curves(rows: Sequence[Row], sign: float, best: int | None, step: str = "step
         best: the number of the best observed trial.
         step: what the values are counted by.
     """
-    several = [row for row in rows if len(_finite(row)) > 1]
-    if not several or len(several) > MOST_CURVES:
+    several = [row for row in rows if _finite(row)]
+    if len(several) > MOST_CURVES or all(len(row.steps) < 2 for row in several):
         return Markup()
-    pruned = sum(row.state == "pruned" for row in rows)
-    ended = (
-        f" {count(pruned, 'trial')} {'was' if pruned == 1 else 'were'} pruned." if pruned else ""
-    )
+    pruned = sum(row.state == "pruned" for row in several)
+    ended = f" {pruned} of them {'was' if pruned == 1 else 'were'} pruned." if pruned else ""
     entries = [("predicted-line-key", "finished")]
     entries += [("cut-key", "pruned or unfinished")] * any(_cut(row) for row in several)
     entries += [("out-key", "running")] * any(row.state in OUT for row in several)
     entries += [("observed-key", f"trial {best}, the best")] * (best in {r.number for r in several})
     return section(
         "Intermediate values",
-        f"What {count(len(several), 'trial')} reported before they ended.{ended} Values off the "
-        "scale are drawn at the edge.",
+        f"What {count(len(several), 'trial')} reported on the way.{ended} Values off the scale are "
+        "drawn at the edge.",
         el("figure", _drawn(several, sign, best, step), legend(*entries), class_="plane"),
         class_="curves",
     )
@@ -69,6 +67,8 @@ def _drawn(rows: Sequence[Row], sign: float, best: int | None, step: str) -> Mar
         kind = "out" if row.state in OUT else "cut" if _cut(row) else "whole"
         at, own = zip(*_finite(row), strict=True)
         line = frame.line(at, own, f"curve {'best' if row.number == best else kind}")
+        if len(own) == 1:
+            line = frame.dots([(frame.px(at[0]), frame.py(own[0]))], "trial")
         end = f", {number(row.value)}" if row.value is not None else ""
         title = el("title", f"trial {row.number}: {row.state}{end}")
         lines.append(el("g", title, line))

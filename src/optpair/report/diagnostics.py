@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,18 @@ from optpair.report.findings import Succeeds
 from optpair.report.markup import Markup, el, join
 from optpair.report.parts import figure, legend, section, table
 from optpair.report.plane import Plane
-from optpair.report.subject import Row
-from optpair.report.words import FEWEST, percent
+from optpair.report.subject import Modelled, Row
+from optpair.report.words import FEWEST, count, percent
+from optpair.trials.estimate import Estimate
 
 VARIES = 0.05  # by how much the chance of success changes along a parameter that is shown
 MOST_SHOWN = 6  # parameters
+LIMITED = ", or as near to that as the limits allow"
+
+
+def everywhere(model: Modelled) -> str:
+    """What shares of a variance are over."""
+    return "the whole space" if model.limits is None else "all ranges, whatever the limits"
 
 
 def warnings(said: Sequence[str]) -> Markup:
@@ -49,10 +56,11 @@ def together(
     )
     x, y = plane.names
     among = " of those that decide on no others" if plane.some_decide else ""
+    near = LIMITED if np.isnan(plane.mean).any() else ""
     return section(
         f"{x} and {y} together",
         f"{what[0].upper()}{what[1:]} over the two parameters that interact most{among}, with the "
-        "others as recommended. Their interaction, which neither explains alone, makes up "
+        f"others as recommended{near}. Their interaction, which neither explains alone, makes up "
         f"{percent(plane.share)} of the variance here.",
         el("figure", contour(plane, best, observed, told, scales, sign), key, class_="plane"),
         class_="together",
@@ -85,16 +93,24 @@ def borrowed(lent: Mapping[str, Mapping[str, Lending]]) -> Markup:
     )
 
 
-def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
+def predicts(
+    checks: Mapping[str, tuple[LeftOut, Sequence[Row]]], doubtful: Mapping[str, Collection[int]]
+) -> Markup:
     """Each value beside what the others predict, by the name of the outcome.
 
-    The rows are those that the check's trials are numbers of.
+    The rows are those that the check's trials are numbers of. Doubtful values are left out.
     """
-    shown = {
-        name: (check, [rows[t].number for t in check.trial])
-        for name, (check, rows) in checks.items()
-        if FEWEST <= len(check.y) <= charts.MOST_TITLED
-    }
+    shown = {}
+    for name, (whole, rows) in checks.items():
+        numbers = np.array([rows[t].number for t in whole.trial], dtype=int)
+        believed = ~np.isin(numbers, list(doubtful.get(name, ())))
+        check = whole._replace(
+            trial=whole.trial[believed],
+            y=whole.y[believed],
+            predicted=Estimate(*(part[believed] for part in whole.predicted)),
+        )
+        if FEWEST <= len(check.y) <= charts.MOST_TITLED:
+            shown[name] = check, numbers[believed].tolist()
     if not shown:
         return Markup()
     drawn = [
@@ -118,9 +134,11 @@ def predicts(checks: Mapping[str, tuple[LeftOut, Sequence[Row]]]) -> Markup:
 
 def _predicted(check: LeftOut) -> str:
     within, share = int(health.inside(check).sum()), percent(max(check.explained, 0.0))
+    trials = len(np.unique(check.trial))
+    several = f" of {count(trials, 'trial')}" if trials < len(check.y) else ""
     return (
-        f"{within} of {len(check.y)} values are in their 95 % interval; the predictions explain "
-        f"{share} of the variance."
+        f"{within} of {len(check.y)} values{several} are in their 95 % interval; the predictions "
+        f"explain {share} of the variance."
     )
 
 
@@ -132,6 +150,7 @@ def succeeds(
     shown = sorted((n for n in spread if spread[n] >= VARIES), key=lambda n: -spread[n])
     if not shown:
         return Markup()
+    failed = sum(row.state == "failed" for row in rows)
     drawn = [
         figure(name, charts.chance(name, along[name], rows, scales[name]))
         for name in shown[:MOST_SHOWN]
@@ -139,7 +158,8 @@ def succeeds(
     return section(
         "Where trials succeed",
         "The chance of success along each parameter that it depends on, with the others as "
-        "recommended.",
+        f"recommended: a guess from {count(failed, 'failure')}. The further a trial is from that, "
+        "the fainter it is.",
         legend(("predicted-line-key", "chance"), ("trial-key", "told"), ("failed-key", "failed")),
         el("div", *drawn, class_="grid"),
         class_="success",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,8 @@ class Succeeds(NamedTuple):
 
     values: list[Any]
     chance: np.ndarray
+    nearness: Mapping[int, float]
+    """How near each trial is to that, from 0 to 1, by its number."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,11 @@ class Findings:
     """Whether every row of a shelf has been tried, and none may be tried again."""
     halved: int | None = None
     """About how many more trials it takes until half of the gap is left; None if unknown."""
+
+    @cached_property
+    def doubtful(self) -> frozenset[int]:
+        """The numbers of the trials with doubtful values."""
+        return frozenset(row.number for row, _ in self.doubted)
 
 
 def gather(subject: Subject) -> Findings | None:
@@ -130,7 +138,7 @@ def gather(subject: Subject) -> Findings | None:
         recommended = replace(recommended, params=recommended.params | seen)
     check = answers.left_out()
     by_name = dict(zip(active, grids, strict=True))
-    chance, along = success(model, answers, x, by_name)
+    chance, along = success(model, answers, x, by_name, subject.rows)
     return Findings(
         check=check._replace(y=sign * check.y, predicted=check.predicted.times(sign)),
         plane=find_plane(model, answers, x, sign, shares[1] if shares else {}, by_name),
@@ -177,17 +185,25 @@ def named_pairs(model: Modelled, effects: Effects | None) -> dict[tuple[str, str
 
 
 def success(
-    model: Modelled, answers: Answers, x: np.ndarray, grids: Mapping[str, np.ndarray]
+    model: Modelled,
+    answers: Answers,
+    x: np.ndarray,
+    grids: Mapping[str, np.ndarray],
+    rows: Sequence[Row],
 ) -> tuple[float | None, dict[str, Succeeds]]:
     """The chance of success at a point, and along every parameter; None where none has failed."""
     here = answers.success(x[None])
     if here is None:
         return None, {}
-    along = {}
+    along, order = {}, list(model.space)
+    points = {row.number: row.x for row in rows if row.x is not None}
+    near = answers.nearness(np.array(list(points.values())), x, 0)
     for name, grid in grids.items():
         chance = answers.success(grid)
         assert chance is not None
-        along[name] = Succeeds([model.decode(point)[name] for point in grid], chance)
+        values = [model.decode(point)[name] for point in grid]
+        own = dict(zip(points, near[:, order.index(name)].tolist(), strict=True))
+        along[name] = Succeeds(values, chance, own)
     return float(here[0]), along
 
 
@@ -218,7 +234,10 @@ def moments(told: int) -> list[int]:
 
 
 def grid_along(model: Modelled, x: np.ndarray, index: int) -> np.ndarray:
-    """Legal points of the cube through x along one parameter."""
+    """Legal points of the cube through x along one parameter.
+
+    Within limits the others stay as near to x as they can; where they cannot, there is no point.
+    """
     layout, parameter = model.space.layout, list(model.space.values())[index]
     columns = [c for c, owner in enumerate(layout.owner) if owner == index]
     if isinstance(parameter, Categorical):
@@ -229,4 +248,7 @@ def grid_along(model: Modelled, x: np.ndarray, index: int) -> np.ndarray:
         own = np.linspace(0, 1, GRID)[:, None]
     grid = np.repeat(x[None], len(own), axis=0)
     grid[:, columns] = own
+    if model.limits is not None:
+        grid, legal = model.limits.keeping(grid, np.asarray(layout.owner) == index)
+        grid = grid[legal] if legal.any() else x[None]
     return np.array([model.space.encode(model.space.decode(row)) for row in grid])

@@ -77,7 +77,7 @@ def nothing(subject: JointSubject) -> Verdict:
     if subject.told:
         why = f"No trial has a value of {never[0]} yet, which is an objective."
     elif failed:
-        why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
+        why = f"{count(failed, 'trial')} failed, and none gave a value: see their reasons."
     elif any(row.state in OUT for row in rows):
         why = "Trials are under way, and none has given a value yet."
     else:
@@ -87,6 +87,15 @@ def nothing(subject: JointSubject) -> Verdict:
 
 def verdict(subject: JointSubject, found: JointFindings) -> Verdict:
     """Whether the limits can be met and, where they are, whether going on is worth it."""
+    said = _verdict(subject, found)
+    if not found.doubted:
+        return said
+    unlikely = [] if found.sure else [said.headline]
+    reason = " ".join([*doubts(found), *unlikely, said.reason])
+    return Verdict("little", "A value is in doubt.", reason)
+
+
+def _verdict(subject: JointSubject, found: JointFindings) -> Verdict:
     told, initial = len(subject.told), subject.model.initial
     if told <= initial:
         return Verdict(
@@ -165,8 +174,6 @@ def _one(subject: JointSubject, found: JointFindings) -> Verdict:
 def _weighed(found: JointFindings, gap: Belief, half: float, scale: float, reason: str) -> Verdict:
     """What is still to be won beside a scale, as on the page of one objective."""
     small, narrow = gap.high <= SMALL * scale, half <= WIDE * scale
-    if found.doubted and small:
-        return Verdict("go", "A value is in doubt.", f"{reason} {doubts(found)[0]}")
     if small and narrow:
         return Verdict("done", "Going on is hardly worth it.", reason)
     if small or gap.mean <= LITTLE * scale:

@@ -110,6 +110,10 @@ class JointFindings:
     sets: tuple[int, int]  # of hyperparameters: how many differ, and how many there are
     borrowed: Mapping[str, Mapping[str, Lending]]  # what earlier studies lend to each outcome
 
+    def doubtful(self, name: str) -> frozenset[int]:
+        """The numbers of the trials whose value of an outcome is in doubt."""
+        return frozenset(row.number for row, own, _ in self.doubted if own == name)
+
     @property
     def best(self) -> Point:
         """The point that slices go through: the only one, or one in the middle of the front."""
@@ -138,7 +142,7 @@ def gather(subject: JointSubject) -> JointFindings | None:
         if found is not None
     }
     grids = _grids(subject.model, x)
-    chance, along = success(subject.model, answers, x, grids)
+    chance, along = success(subject.model, answers, x, grids, subject.rows)
     return JointFindings(
         **common,
         slices={name: _slices(subject, answers, x, c, grids) for c, name in enumerate(names)},

@@ -15,7 +15,6 @@ from optpair.report import axes, charts, diagnostics, front, health, parallel
 from optpair.report.findings import Answer
 from optpair.report.markup import Markup, el, join
 from optpair.report.outcome_words import (
-    doubts,
     interval,
     mean,
     nothing,
@@ -85,11 +84,17 @@ def _answers(subject: JointSubject, found: JointFindings) -> Markup:
                 )
                 for name, plane in found.planes.items()
             ),
-            _matters(found),
+            _matters(found, diagnostics.everywhere(subject.model)),
             diagnostics.succeeds(found.succeeds, subject.rows, scales),
             diagnostics.borrowed(found.borrowed),
             _glance(subject, found, scales),
-            diagnostics.predicts({n: (c, subject.told) for n, c in found.checks.items()}),
+            diagnostics.predicts(
+                {n: (c, subject.told) for n, c in found.checks.items()},
+                {
+                    n: [row.number for row, own, _ in found.doubted if own == n]
+                    for n in found.checks
+                },
+            ),
         ]
     )
 
@@ -136,7 +141,6 @@ def _hero(subject: JointSubject, found: JointFindings) -> Markup:
             el("p", _number(worth), class_="big"),
             el("p", f"{name}, predicted, without the noise; 95 % interval {interval(worth)}"),
             parameters(best.params),
-            *(el("p", line, class_="note") for line in doubts(found)),
             as_json(best.params),
             class_="card recommended-card",
             id="recommended",
@@ -221,13 +225,12 @@ def _compromises(subject: JointSubject, found: JointFindings) -> Markup:
         el("tr", el("td", i + 1), *_compromise(problem.names, point), *_cells(point.params, params))
         for i, point in enumerate(found.points)
     ]
-    notes = [el("p", line, class_="note") for line in doubts(found)]
+
     return section(
         "To choose from",
         "Predicted, without the noise, ± half of the 95 % interval; numbered as in the chart."
         if len(problem.objectives) == 2
         else "Predicted, without the noise, ± half of the 95 % interval.",
-        *notes,
         table(heads, rows),
         class_="compromises",
     )
@@ -315,7 +318,7 @@ def _slice_key(limits: list[float], broken: set[int], seen: Row | None, several:
     )
 
 
-def _matters(found: JointFindings) -> Markup:
+def _matters(found: JointFindings, everywhere: str) -> Markup:
     if not found.matters:
         return Markup()
     bars = [
@@ -324,8 +327,8 @@ def _matters(found: JointFindings) -> Markup:
     ]
     return section(
         "Which parameters matter",
-        "Shares of the variance of each predicted outcome over the whole space (Sobol indices): "
-        "what a parameter explains alone and, paler, together with others.",
+        f"Shares of the variance of each predicted outcome over {everywhere} (Sobol indices): what "
+        "a parameter explains alone and, paler, together with others.",
         el("div", *bars, class_="grid"),
         class_="matters",
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
-from types import MappingProxyType
 
 import numpy as np
 
@@ -24,18 +23,17 @@ from optpair.report.parts import (
     figure,
     header,
     legend,
-    message,
     parameters,
     section,
-    table,
 )
-from optpair.report.subject import OUT, Modelled, Row, Subject, left_out
+from optpair.report.subject import Modelled, Row, Subject, left_out
 from optpair.report.timeline import timeline
+from optpair.report.trials import trials
 from optpair.report.words import (
     brief,
     count,
-    doubts,
     exact,
+    likely,
     nothing,
     number,
     percent,
@@ -44,7 +42,6 @@ from optpair.report.words import (
 )
 
 DIRECTIONS = {"minimize": "minimised", "maximize": "maximised"}
-NOTHING: Mapping[int, str] = MappingProxyType({})
 
 
 def render(subject: Subject, found: Findings | None, made: datetime) -> str:
@@ -92,14 +89,19 @@ def content(subject: Subject, found: Findings | None) -> Markup:
     """What was found, and the trials."""
     body = conclusion(nothing(subject)) if found is None else _answers(subject, found)
     names = () if subject.model is None else subject.model.names
-    largest = ("value", "predicted") if subject.objective.direction == "maximize" else ()
+    value = subject.outcome
+    largest = (value, "predicted") if subject.objective.direction == "maximize" else ()
     best = None if found is None else found.observed.number
     return join(
         [
             body,
             curves(subject.rows, subject.sign, best, subject.step),
             timeline(subject.rows),
-            trials(subject.rows, names, _predicted(subject, found), found, largest_first=largest),
+            trials(
+                *(subject.rows, names, _predicted(subject, found), found),
+                value=value,
+                largest_first=largest,
+            ),
         ]
     )
 
@@ -143,7 +145,7 @@ def _answers(subject: Subject, found: Findings) -> Markup:
                 *(found.plane, found.recommended.params, [found.observed], told),
                 *(scales, subject.sign),
             ),
-            _matters(found),
+            _matters(found, diagnostics.everywhere(model)),
             diagnostics.succeeds(found.succeeds, subject.rows, scales),
             diagnostics.borrowed(found.borrowed),
             _glance(subject, found, scales, axis),
@@ -166,7 +168,6 @@ def _hero(subject: Subject, found: Findings) -> Markup:
             el("p", exact(best.mean, spread), class_="big"),
             el("p", *_worth(best, spread)),
             parameters(params),
-            *(el("p", line, class_="note") for line in doubts(found)),
             *(el("p", f"Believed: {line}", class_="note") for line in agreement(found.agree)),
             *(el("p", f"Left out: {line}", class_="note") for line in left_out(subject.left_out)),
             as_json(params),
@@ -215,7 +216,7 @@ def _tiles(found: Findings, subject: Subject) -> Markup:
         ("noise", "noise of one value", std, f"standard deviation{noise}"),
     ]
     if found.success is not None:
-        shown = el("data", percent(found.success), value=repr(found.success))
+        shown = el("data", likely(found.success), value=repr(found.success))
         tiles.append(("success", "chance of success", shown, "of a trial at the recommendation"))
     costs = [row.cost for row in subject.rows if row.cost is not None]
     if costs:
@@ -237,13 +238,21 @@ def _tiles(found: Findings, subject: Subject) -> Markup:
     )
 
 
+def _parts(rows: Sequence[Row]) -> str:
+    """What trials are that did not end at the target."""
+    pruned = any(row.state == "pruned" for row in rows)
+    return "pruned" if pruned else "cheaper looks"
+
+
 def _over_time(subject: Subject, found: Findings) -> Markup:
     axis = charts.value_axis(found, subject.told, subject.sign, charts.NARROW)
-    progress = charts.progress(found, subject.rows, axis, subject.objective.direction)
+    progress = charts.progress(found, subject, axis)
+    parts = [row for row in subject.told if not subject.whole(row)]
     key = legend(
         ("predicted-key", "best predicted, 95 %"),
         ("observed-key", "best observed"),
         ("trial-key", "trials"),
+        *([("part-key", _parts(parts))] if parts else []),
         *([("failed-key", "failed")] if any(r.state == "failed" for r in subject.rows) else []),
     )
     gap, gain = (
@@ -292,13 +301,15 @@ def _margins(found: Findings, scales: dict[str, axes.Axis]) -> Markup:
     lines = [("f*", _most(found.worth))]
     for name, scale in scales.items():
         values = [star[name] for star in found.stars if name in star]
+        share = len(values) / max(len(found.stars), 1)
+        there = f" (there in {percent(share)})" if share < 1 else ""
         if not values:
             lines.append((name, "inactive in all"))
         elif isinstance(scale, axes.Choices):
             named, most = Counter(map(str, values)).most_common(1)[0]
-            lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}"))
+            lines.append((name, f"{short(named, 24)}, {percent(most / len(values))}{there}"))
         else:
-            lines.append((name, _most(values)))
+            lines.append((name, f"{_most(values)}{there}"))
     rows = (el("div", el("dt", broken(name)), el("dd", words)) for name, words in lines)
     return el("div", el("h3", "where 80 % of the samples are"), el("dl", *rows), class_="margins")
 
@@ -313,6 +324,8 @@ def _slices(
     subject: Subject, found: Findings, scales: dict[str, axes.Axis], axis: axes.Line
 ) -> Markup:
     failed = [row for row in subject.rows if row.state == "failed" and row.x is not None]
+    model = subject.model
+    limited = diagnostics.LIMITED if model is not None and model.limits is not None else ""
     order = sorted(found.slices, key=lambda cut: -found.total.get(cut.name, 0.0))
     figures = [
         figure(
@@ -332,8 +345,9 @@ def _slices(
     )
     return section(
         "One slice per parameter",
-        "The predicted value along each parameter, with the others as recommended. The further a "
-        "trial is from the slice, the fainter it is. Values off the scale are drawn at the edge.",
+        f"The predicted value along each parameter, with the others as recommended{limited}. The "
+        "further a trial is from the slice, the fainter it is. Values off the scale are drawn at "
+        "the edge.",
         key,
         el("div", *figures, class_="grid"),
         class_="slices",
@@ -341,7 +355,8 @@ def _slices(
 
 
 def _checked(subject: Subject, found: Findings) -> Markup:
-    return diagnostics.predicts({} if found.check is None else {"": (found.check, subject.told)})
+    shown = {} if found.check is None else {"": (found.check, subject.told)}
+    return diagnostics.predicts(shown, {"": found.doubtful})
 
 
 def _glance(
@@ -349,20 +364,22 @@ def _glance(
 ) -> Markup:
     values = [row.value for row in subject.told]
     columns = parallel.columns_of(subject.told, scales, found.total)
-    level = parallel.levels(subject.sign * np.array(values, dtype=float))
+    worth = subject.sign * np.array(values, dtype=float)
+    doubtful = np.array([row.number in found.doubtful for row in subject.told], dtype=bool)
+    level = parallel.levels(np.where(doubtful, -np.inf, worth))
     titles = [charts.title(row) for row in subject.told]
-    last = parallel.Column("value", axis, values)
+    last = parallel.Column(subject.outcome, axis, values)
     return parallel.all_trials(subject.told, [*columns, last], level, titles)
 
 
-def _matters(found: Findings) -> Markup:
+def _matters(found: Findings, everywhere: str) -> Markup:
     if not found.total:
         note = "The predicted value is the same everywhere: no parameter is seen to matter yet."
         return section("Which parameters matter", note, class_="matters")
     return section(
         "Which parameters matter",
-        "Shares of the variance of the predicted value over the whole space (Sobol indices): what "
-        "a parameter explains alone and, paler, together with others.",
+        f"Shares of the variance of the predicted value over {everywhere} (Sobol indices): what a "
+        "parameter explains alone and, paler, together with others.",
         charts.matters(found.first, found.total),
         diagnostics.interact(found.pairs),
         class_="matters",
@@ -377,78 +394,14 @@ def _predicted(subject: Subject, found: Findings | None) -> dict[int, str]:
     return {row.number: f"{number(m, s)} ± {number(s, s)}" for row, m, s in means}
 
 
-def trials(
-    rows: Sequence[Row],
-    names: Sequence[str] = (),
-    predicted: Mapping[int, str] = NOTHING,
-    found: Findings | None = None,
-    *,
-    largest_first: Collection[str] = (),
-) -> Markup:
-    """The table of trials; the parameters that are named come first."""
-    if not rows:
-        return Markup()
-    names = list(dict.fromkeys([*names, *(name for row in rows for name in row.params)]))
-    messages = any(row.message for row in rows)
-    values = any(row.value is not None for row in rows)
-    outcomes = list(dict.fromkeys(name for row in rows for name in row.outcomes))
-    said = ["value"] * values + outcomes + ["predicted"] * (found is not None)
-    costs = any(row.cost is not None for row in rows)
-    said += ["cost"] * costs
-    notes = list(dict.fromkeys(name for row in rows for name in row.notes))
-    heads = ["trial", "state", *said, *names, *(["message"] if messages else []), *notes]
-    body = [
-        _row(
-            row,
-            [_value(row.value)] * values
-            + [_value(row.outcomes.get(name)) for name in outcomes]
-            + [predicted.get(row.number, "")] * (found is not None)
-            + [_value(row.cost)] * costs,
-            names,
-            messages,
-            notes,
-        )
-        for row in rows
-    ]
-    best = None if found is None else found.observed.number
-    marked = [
-        el("tr", cells, class_=_kind(row, best)) for row, cells in zip(rows, body, strict=True)
-    ]
-    return section(
-        "Trials",
-        "",
-        table(heads, marked, sorts=True, largest_first=largest_first),
-        class_="trials",
-    )
-
-
-def _kind(row: Row, best: int | None) -> str | None:
-    if row.number == best:
-        return "best"
-    return "bad" if row.state == "failed" else "out" if row.state in OUT else None
-
-
-def _value(value: float | None) -> Markup | str:
-    return "" if value is None else exact(value)
-
-
-def _row(
-    row: Row, said: list[Markup | str], names: list[str], messages: bool, notes: list[str]
-) -> Markup:
-    cells = [row.number, row.state, *said]
-    cells += [short(row.params[name], 24) if name in row.params else "" for name in names]
-    if messages:
-        cells.append(message(row.message))
-    cells += [message(row.notes.get(name, "")) for name in notes]
-    return join(el("td", cell) for cell in cells)
-
-
 def footer(found: Findings | None) -> Markup:
     """What the words of the page mean."""
     notes = [
         "Made by optpair. Predictions are of the noiseless value, averaged over hyperparameter "
         "sets. ",
-        "One nat answers 1.44 yes-or-no questions. Values far worse than the median are "
-        "compressed before the model sees them; all numbers here are in your units.",
+        "A trial that was told has a value. x* is where the optimum is, and f* what it is worth "
+        "without the noise; both are known only as samples that fit the data. A nat is an amount "
+        "of information: one answers 1.44 yes-or-no questions. Values far worse than the median "
+        "are compressed before the model sees them; all numbers here are in your units.",
     ]
     return el("footer", el("p", *(notes if found is not None else notes[:1])))

@@ -17,7 +17,8 @@ from optpair.report.words import short
 MOST_LINES = 300
 MOST_AXES = 9  # parameters side by side
 LEVELS = 5  # degrees of how good a trial is
-WIDTH, TOP, FOOT, SIDE = 720.0, 30.0, 262.0, 36.0
+WIDTH, TOP, FOOT, SIDE = 720.0, 42.0, 274.0, 36.0
+LETTER = 6.2  # units of the drawing, about
 ZONE = 15.0  # to both sides of an axis: where a stroke counts
 
 
@@ -94,7 +95,9 @@ def _drawn(
                 data_y=" ".join("-" if y is None else px(y) for y in own),
             )
         )
-    marks = [_marks(x, column) for x, column in zip(at, columns, strict=True)]
+    marks = [
+        _marks(x, column, i, at) for i, (x, column) in enumerate(zip(at, columns, strict=True))
+    ]
     label = "Every trial through all parameters"
     return drawing(WIDTH, FOOT + 16, label, *lines, *marks, class_="parallel")
 
@@ -103,7 +106,16 @@ def _height(axis: Axis, value: Any) -> float | None:
     return None if value is None else FOOT - (FOOT - TOP) * axis.at(value)
 
 
-def _marks(x: float, column: Column) -> Markup:
+def _title(name: str, i: int, at: Sequence[float]) -> Markup:
+    """The name above the i-th axis: every second one is higher, so that neighbours have room."""
+    last = i == len(at) - 1
+    room = 2 * (at[1] - at[0]) - 10 if len(at) > 2 else WIDTH / 2
+    anchor, x = ("start", 0.0) if i == 0 else ("end", WIDTH) if last else ("middle", at[i])
+    words = short(name, max(8, min(int(room / LETTER), 40)))
+    return el("text", words, x=x, y=TOP - (26 if i % 2 else 12), text_anchor=anchor)
+
+
+def _marks(x: float, column: Column, i: int, at: Sequence[float]) -> Markup:
     """An axis with its labels, the zone to drag in, and the selected range."""
     labels = (
         el("text", label, x=x + 4, y=FOOT - (FOOT - TOP) * place + 4, class_="on-line")
@@ -113,7 +125,7 @@ def _marks(x: float, column: Column) -> Markup:
     return el(
         "g",
         el("path", d=f"M{px(x)} {px(TOP)}V{px(FOOT)}", class_="axis"),
-        el("text", short(column.name, 16), x=x, y=TOP - 12, text_anchor="middle"),
+        _title(column.name, i, at),
         *labels,
         el("rect", x=x - 6, y=TOP, width=12.0, height=0.0, class_="range"),
         el("rect", class_="zone", data_name=column.name, **zone),

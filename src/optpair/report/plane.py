@@ -23,7 +23,7 @@ class Plane:
     names: tuple[str, str]
     across: list[Any]
     up: list[Any]
-    mean: np.ndarray  # (across, up), in the user's units
+    mean: np.ndarray  # (across, up), in the user's units; NaN where limits leave no point
     share: float
     """Of the variance over the plane, what neither parameter explains alone."""
     some_decide: bool = False
@@ -55,11 +55,16 @@ def find(
     def values(pair: tuple[str, str], most: int) -> tuple[list[np.ndarray], np.ndarray]:
         own = [_some(grids[name], most) for name in pair]
         points = np.repeat(x[None], len(own[0]) * len(own[1]), axis=0)
+        both = np.zeros(len(owner), dtype=bool)
         for name, each in zip(pair, np.meshgrid(*map(_rows, own), indexing="ij"), strict=True):
             columns = owner == order.index(name)
             points[:, columns] = own[pair.index(name)][each.ravel()][:, columns]
+            both |= columns
+        legal = np.ones(len(points), dtype=bool)
+        if model.limits is not None:
+            points, legal = model.limits.keeping(points, both)
         mean = sign * answers.predict_all(points)[own_column].mean
-        return own, mean.reshape(len(own[0]), len(own[1]))
+        return own, np.where(legal, mean, np.nan).reshape(len(own[0]), len(own[1]))
 
     pairs = list(combinations(names, 2))
     size = float(np.nanmax(np.abs(answers.data.Y[:, own_column]))) or 1.0  # squares overflow
@@ -79,14 +84,27 @@ def find(
 def interaction(mean: np.ndarray) -> tuple[float, float]:
     """The variance over a plane that rows and columns do not explain, and its share of all.
 
+    NaNs are left out.
+
     >>> a = np.array([[0.0], [1.0]])
     >>> interaction(a + a.T), interaction(a * a.T - 0.5 * (a + a.T))[1]
     ((0.0, 0.0), 1.0)
     """
-    centred = mean - mean.mean()
-    rest = centred - centred.mean(0) - centred.mean(1)[:, None]
-    whole = float(np.mean(centred**2))
-    left = float(np.mean(rest**2))
+    there = ~np.isnan(mean)
+    if not there.any():
+        return 0.0, 0.0
+    mean = np.where(there, mean, 0.0)
+
+    def averaged(values: np.ndarray, axis: int) -> np.ndarray:
+        return np.asarray(
+            np.sum(values, axis, where=there, keepdims=True)
+            / np.maximum(np.sum(there, axis, keepdims=True), 1)
+        )
+
+    centred = mean - mean[there].mean()
+    rest = centred - averaged(centred, 0) - averaged(centred, 1)
+    whole = float(np.mean(centred[there] ** 2))
+    left = float(np.mean(rest[there] ** 2))
     return left, left / whole if whole > 0 else 0.0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from optpair.cube.region import Region
 from optpair.engine.answers import Answers
 from optpair.problem.defaults import LARGEST
 from optpair.problem.outcomes import Objective
@@ -46,6 +47,11 @@ class Row:
         """Whether the model has its value."""
         return self.x is not None and self.value is not None and abs(self.value) <= LARGEST
 
+    def whole(self, targets: Mapping[str, Any]) -> bool:
+        """Whether its value is one at these targets of the fidelities, and no earlier one."""
+        ended = self.state != "pruned"
+        return ended and all(self.params.get(name, to) == to for name, to in targets.items())
+
 
 @dataclass(frozen=True)
 class Modelled:
@@ -63,6 +69,12 @@ class Modelled:
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     single: Mapping[str, Any] = field(default_factory=dict)
     steps: str = ""
+
+    @property
+    def limits(self) -> Region | None:
+        """Where answers may be, if there are limits on the parameters."""
+        region = None if self.answers is None else self.answers.engine.sought
+        return region if region is not None and region.limited else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,6 +112,8 @@ class Subject:
     """Parameters that trials have but the model does not, each with the reason."""
     step: str = "step"
     """The unit in which intermediate values are counted."""
+    outcome: str = "value"
+    """What the value is called."""
 
     @property
     def sign(self) -> float:
@@ -110,6 +124,10 @@ class Subject:
     def told(self) -> tuple[Row, ...]:
         """The trials whose values the model has."""
         return tuple(row for row in self.rows if row.counts)
+
+    def whole(self, row: Row) -> bool:
+        """Whether a trial ended with a value at the target, neither pruned nor a cheaper look."""
+        return row.whole({} if self.model is None else self.model.space.targets)
 
 
 def left_out(reasons: Mapping[str, str]) -> list[str]:

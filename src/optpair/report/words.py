@@ -13,6 +13,7 @@ from optpair.report.findings import Findings
 from optpair.report.markup import Markup, el
 from optpair.report.subject import OUT, Subject
 
+SURELY = 0.99  # a chance of success is never shown as more, nor one of failure
 LITTLE, MUCH = 0.02, 0.1  # shares of what was won, below and above which the expected rest is
 SMALL = 0.1  # share of what was won that the rest is at most, where little is left;
 WIDE = 0.1  # and that half of the recommendation's interval is at most
@@ -80,6 +81,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def likely(chance: float) -> str:
+    """A chance of success in whole per cent; a few failures do not make one certain.
+
+    >>> likely(0.0), likely(0.42), likely(1.0)
+    ('under 1 %', '42 %', 'over 99 %')
+    """
+    return (
+        f"over {SURELY:.0%}".replace("%", " %") if chance > SURELY else percent(max(chance, 1e-9))
+    )
+
+
 def count(items: int, noun: str) -> str:
     """3 trials, 1 trial."""
     return f"{items} {noun}{'' if items == 1 else 's'}"
@@ -103,7 +115,7 @@ def nothing(subject: Subject) -> Verdict:
         if subject.model is None:
             hint = "Only parameters that all completed trials share are modelled: there is none."
     elif failed:
-        why = f"{count(failed, 'trial')} failed, and none gave a value: see their messages below."
+        why = f"{count(failed, 'trial')} failed, and none gave a value: see their reasons."
     elif any(row.state in OUT for row in subject.rows):
         why = "Trials are under way, and none has given a value yet."
     elif subject.rows:
@@ -131,14 +143,14 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
             "early",
             "Too early to say.",
             f"{count(len(values), 'value')}: too few to tell signal from noise. It takes at least "
-            f"{initial + 1}.",
+            f"{initial + 1}." + "".join(f" {line}" for line in doubts(found)),
         )
     gap, most, won = found.gap, found.gap_interval[1], _won(subject, found)
     small, narrow = most <= SMALL * won, _width(found) <= WIDE * won
     done = small and narrow and not found.doubted
     reason = _still_to_win(subject, found, won, forecast=not (done or unexplained(found.check)))
-    if found.doubted and small:
-        return Verdict("go", "A value is in doubt.", f"{reason} {doubts(found)[0]}")
+    if found.doubted:
+        return Verdict("little", "A value is in doubt.", " ".join([*doubts(found), reason]))
     if unexplained(found.check):
         return Verdict("go", "The model cannot predict yet.", reason)
     if done:
@@ -199,8 +211,8 @@ def _still_to_win(subject: Subject, found: Findings, won: float, *, forecast: bo
         said = "The optimum is not better than the recommendation, as far as the model can see"
     said += f"; the recommendation is {number(won, digits=2)} {better} than the first trials. "
     if forecast and found.halved and found.gap_interval[1] > 0:
-        more, half = count(found.halved, "more trial"), number(found.gap / 2, digits=2)
-        said += f"About {more} should bring what is left down to {half}. "
+        more = count(found.halved, "more trial")
+        said += f"About {more} should halve what is expected to be left. "
     said += f"The best next trial would teach {gain} nats about the optimum."
     if 0 < found.gap_interval[1] < found.noise.std:
         said += f" What is left is less than the noise of a single trial (±{noise})."

@@ -26,7 +26,7 @@ from optpair.report.either import (
     without_answers,
 )
 from optpair.report.markup import Markup
-from optpair.report.page import trials
+from optpair.report.trials import trials
 from optpair.report.words import Verdict
 from optpair.threads import return_memory
 from optpair.watch.sources import Source, View, known

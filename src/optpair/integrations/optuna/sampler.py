@@ -419,9 +419,10 @@ class JESSampler(BaseSampler):
                 joint = tuple(joint_row(t, own, runs) for t in trials if own.has_read(t))
                 return JointSubject(heading, own.problem, joint, model)
             rows = tuple(row_of(t, own, outcomes, runs) for t in trials if is_known(t, own))
-            (objective,) = outcomes.objectives.values()
+            ((outcome, objective),) = outcomes.objectives.items()
             step = (None if own is None else fidelity(own)) or "step"
-            return Subject(heading, objective, rows, model, self._reader.left_out(study), step)
+            left_out = self._reader.left_out(study)
+            return Subject(heading, objective, rows, model, left_out, step, outcome)
 
     def goes_on(self, study: Study, trial: FrozenTrial, complete: int) -> bool:
         """Whether a trial that has just reported should continue; see `JESPruner`.
