@@ -297,6 +297,14 @@ def test_duplicates_and_two_rows_will_do() -> None:
     assert run(after(rows(2)), 4).borrowed() == {}
 
 
+def test_repeated_rows_and_one_value_have_an_answer() -> None:
+    """One value says nothing of units, and repeated rows without noise make a singular matrix."""
+    one = after([*rows(), *rows()])
+    one.tell(one.ask(), 0.5)
+    assert np.isfinite(one.recommend().mean)
+    assert 0 <= one.recommend().borrowed["study 1"] <= 1
+
+
 def test_a_revised_or_failed_trial_changes_nothing_else() -> None:
     opt = after(rows())
     opt.tell(opt.ask(), failed=True)
@@ -312,7 +320,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ([3], TypeError, r"earlier\[0\]: it must be an Optimizer, a file"),
     ([rows(), {"x": 1}], TypeError, r"earlier\[1\]: it must be an Optimizer"),
     (["nowhere.json"], ValueError, r"earlier\[0\]: nowhere.json cannot be read"),
-    ([[]], ValueError, r"earlier\[0\]: study 1 shares no parameter with the space"),
+    ([[]], ValueError, r"earlier\[0\]: study 1 has no value of 'value': it needs at least one"),
+    ([[{"x": 0.5}]], ValueError, r"earlier\[0\]: study 1 has no value of 'value'"),
+    ([Optimizer(Space({"x": Float(0, 1)}))], ValueError, "has no value of 'value'"),
     ([[{"a": 1, "value": 2}]], ValueError, "shares no parameter with the space, which has 'x'"),
     ([[{"x": 1, "loss": 2}]], ValueError, "shares no parameter|has no value of 'value'"),
     ([[{"x": 0.5, "value": float("inf")}]], ValueError, "value must be finite"),
@@ -320,6 +330,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ([[{"x": 1e9, "value": 1.0}]], ValueError, "every row of study 1 is far outside"),
     ([[1, 2]], TypeError, r"rows\[0\] must be a dict"),
     ([Earlier(rows(), name="a"), Earlier(rows(), name="a")], ValueError, "two earlier studies"),
+    ([Earlier(rows(), params={"w": 1})], ValueError, "params has 'w', which is no parameter of"),
+    ([Earlier(rows(), params={"y": "b"})], TypeError, r"earlier\[0\]: params: y must be a number"),
+    ([Earlier(rows(), params={"y": 9})], ValueError, "params: y is 9, more than 3 times the range"),
 ]
 
 

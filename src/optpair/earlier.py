@@ -98,6 +98,7 @@ def _read(source: Any, place: int, problem: Problem) -> EarlierStudy:
         return source
     if not isinstance(source, Earlier):
         source = Earlier(source)
+    _check_params(source.params, problem)
     kind = _kind(source.source, problem, source)
     name = source.name or kind.name or f"study {place + 1}"
     meant = _Meant.of(problem, kind.directions, source)
@@ -109,6 +110,22 @@ def _read(source: Any, place: int, problem: Problem) -> EarlierStudy:
         if values:
             rows.append(EarlierRow(mine, values, noises))
     return EarlierStudy(name, tuple(rows))
+
+
+def _check_params(given: Mapping[str, Any], problem: Problem) -> None:
+    """Raise where what a parameter is said to have been has no place in the space."""
+    space = problem.space
+    for name, value in given.items():
+        if name not in space:
+            raise ValueError(
+                f"params has {name!r}, which is no parameter of the space; it has "
+                f"{', '.join(map(repr, space))}"
+            )
+        if value is not None:
+            try:
+                space.place({name: value})
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"params: {error}") from error
 
 
 @dataclass(frozen=True)

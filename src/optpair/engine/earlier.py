@@ -26,6 +26,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.kernels import Given
 from optpair.gp.likelihood import Sample
+from optpair.gp.linalg import inverse_factors
 from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import LogNormal
 from optpair.gp.process import Process
@@ -144,8 +145,8 @@ def lending(lent: Borrowed, posterior: Posterior) -> dict[str, Lending]:
         r, begin = links.loading[:, rows], rows.stop
         K = r[:, :, None] * r[:, None] * covariance.between(source.X, source.X).K  # (R3)
         cross = r[:, None] * covariance.between(posterior.told, source.X).K
-        solved = np.linalg.solve(K + links.apart[:, rows, rows], cross.mT)
-        share = np.sum(cross * solved.mT, -1) / covariance.diagonal(posterior.told)
+        inverse = inverse_factors(K + links.apart[:, rows, rows])
+        share = np.sum((cross @ inverse.mT) ** 2, -1) / covariance.diagonal(posterior.told)
         found[source.name] = Lending(
             float(np.clip(np.mean(share), 0.0, 1.0)),
             float(np.mean(r**2)),

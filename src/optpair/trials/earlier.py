@@ -54,15 +54,15 @@ class EarlierStudy:
         """Raise where the study has nothing to say to the problem, or a value is not legal."""
         space, names = problem.space, problem.names
         tuned = [name for name in space if name not in space.contexts]
-        if not any(name in row.params for row in self.rows for name in tuned):
-            raise ValueError(
-                f"{self.name} shares no parameter with the space, which has "
-                f"{', '.join(map(repr, space))}; rename its columns, or leave it out"
-            )
         if not any(name in row.values for row in self.rows for name in names):
             raise ValueError(
                 f"{self.name} has no value of {' or '.join(map(repr, names))}: it needs at least "
                 "one told trial"
+            )
+        if not any(name in row.params for row in self.rows for name in tuned):
+            raise ValueError(
+                f"{self.name} shares no parameter with the space, which has "
+                f"{', '.join(map(repr, space))}; rename its columns, or leave it out"
             )
         for row in self.rows:
             for name, value in row.values.items():
