@@ -220,6 +220,21 @@ def test_a_context_that_is_missing() -> None:
     assert ran == []
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: None])
+def test_an_earlier_file_that_cannot_be_read(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    """It is refused before anything is asked for, and before a sampler has a study."""
+    path = tmp_path / "may.json"
+    make(path)
+    said = r"earlier\[1\]: .*may.json cannot be read: (No such file|Is a directory)"
+    old = [{"x": 0.1, "epochs": 9, "value": 1.0}]
+    with pytest.raises(ValueError, match=said):
+        Optimizer(SPACE, earlier=[old, path])
+    with pytest.raises(ValueError, match=said):
+        JESSampler(earlier=[old, str(path)])
+
+
 def test_earlier_studies_with_nothing_in_common(tmp_path: Path) -> None:
     said = "shares no parameter with the space, which has 'x', 'epochs'; rename its columns, or"
     with pytest.raises(ValueError, match=said):

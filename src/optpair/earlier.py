@@ -60,13 +60,22 @@ class Earlier:
 
 
 def list_earlier(given: object) -> list[Any]:
-    """The given studies; a TypeError if that is not a list."""
+    """The given studies; TypeError if that is not a list, ValueError if a file cannot be read."""
     if isinstance(given, str | bytes | Path | Mapping) or not isinstance(given, Iterable):
         raise TypeError(
             "earlier must be a list of studies, like [optimizer, 'may.json', study], not "
             f"{given!r:.80}"
         )
-    return list(given)
+    found = list(given)
+    for i, study in enumerate(found):
+        source = study.source if isinstance(study, Earlier) else study
+        if isinstance(source, str | Path):
+            try:
+                Path(source).open("rb").close()
+            except OSError as error:
+                said = f"earlier[{i}]: {source} cannot be read: {error.strerror or error}"
+                raise ValueError(said) from error
+    return found
 
 
 def read_earlier(given: object, problem: Problem) -> tuple[EarlierStudy, ...]:
@@ -158,10 +167,7 @@ def _kind(source: Any, problem: Problem, said: Earlier) -> _Kind:
 
 
 def _of_file(path: Path, problem: Problem, said: Earlier) -> _Kind:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
+    content = path.read_bytes()
     if path.suffix.lower() == ".csv":
         try:
             rows = parse_csv(content.decode("utf-8-sig"))

@@ -132,12 +132,16 @@ def _hyperband(task: LookTask, seed: int) -> Run:
                 break
 
 
-def _botorch(task: LookTask, seed: int) -> Run:
-    """BoTorch's multi-fidelity MES, per cost, as in its tutorial; the answer is its best mean."""
+def _botorch(task: LookTask, seed: int, *, knowledge: bool = False) -> Run:
+    """BoTorch's multi-fidelity MES or knowledge gradient, per cost, as in its tutorials.
+
+    The answer is its best mean at the target.
+    """
     import torch
     from botorch.acquisition import PosteriorMean
     from botorch.acquisition.cost_aware import InverseCostWeightedUtility
     from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
+    from botorch.acquisition.knowledge_gradient import qMultiFidelityKnowledgeGradient
     from botorch.acquisition.max_value_entropy_search import qMultiFidelityMaxValueEntropy
     from botorch.acquisition.utils import project_to_target_fidelity
     from botorch.fit import fit_gpytorch_mll
@@ -152,6 +156,7 @@ def _botorch(task: LookTask, seed: int) -> Run:
     d, target = task.dimensions, {task.dimensions: 1.0}
     low, high = torch.zeros(d + 1).double(), torch.ones(d + 1).double()
     low[d] = 1 / STEPS
+    bounds = torch.stack([low, high])
     price = AffineFidelityCostModel(fidelity_weights=target, fixed_cost=0.0)
     utility = InverseCostWeightedUtility(cost_model=price)
     look, spent = _noise(task, seed), 0.0
@@ -164,23 +169,34 @@ def _botorch(task: LookTask, seed: int) -> Run:
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return model
 
+    def project(points: Any) -> Any:
+        return project_to_target_fidelity(points, target, d + 1)
+
+    def best_mean(model: Any) -> tuple[Any, Any]:
+        mean = FixedFeatureAcquisitionFunction(PosteriorMean(model), d + 1, [d], [1.0])
+        found: tuple[Any, Any] = optimize_acqf(mean, bounds[:, :d], 1, 4, 256)
+        return found
+
     def best() -> np.ndarray:
-        mean = FixedFeatureAcquisitionFunction(PosteriorMean(fitted()), d + 1, [d], [1.0])
-        bounds = torch.stack([low[:d], high[:d]])
-        return optimize_acqf(mean, bounds, 1, 4, 256)[0][0].numpy()
+        return np.asarray(best_mean(fitted())[0][0].numpy())
+
+    def gain() -> Any:
+        model = fitted()
+        if knowledge:
+            now = best_mean(model)[1]
+            return qMultiFidelityKnowledgeGradient(
+                model, current_value=now, cost_aware_utility=utility, project=project
+            )
+        candidates = low + torch.rand(1000, d + 1).double() * (high - low)
+        return qMultiFidelityMaxValueEntropy(
+            model, candidates, cost_aware_utility=utility, project=project
+        )
 
     while True:
         if len(X) < 2 * (d + 1):
             x = low + torch.rand(d + 1).double() * (high - low)
         else:
-            candidates = low + torch.rand(1000, d + 1).double() * (high - low)
-            gain = qMultiFidelityMaxValueEntropy(
-                fitted(),
-                candidates,
-                cost_aware_utility=utility,
-                project=lambda points: project_to_target_fidelity(points, target, d + 1),
-            )
-            x = optimize_acqf(gain, torch.stack([low, high]), 1, 4, 256)[0][0]
+            x = optimize_acqf(gain(), bounds, 1, 4, 256)[0][0]
         n = int(min(max(round(float(x[d]) * STEPS), 1), STEPS))
         x[d] = n / STEPS
         value = look(x[:d].numpy(), n)
@@ -197,6 +213,7 @@ METHODS: Mapping[str, Callable[[LookTask, int], Run]] = {
     "mf-kg": lambda task, seed: _ours(task, seed, looks=True, acquisition="mf-kg"),
     "tpe-hyperband": _hyperband,
     "botorch-mf-mes": _botorch,
+    "botorch-mf-kg": lambda task, seed: _botorch(task, seed, knowledge=True),
 }
 
 
