@@ -81,6 +81,23 @@ def test_fidelities_beyond_their_range(epochs: Any) -> None:
     refuse(opt, lambda: opt.predict([own]), "epochs must be")
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Fidelity(math.nan, 3), "Fidelity's low must be a finite number, not nan"),
+        (lambda: Fidelity(1, math.inf), "Fidelity's high must be a finite number, not inf"),
+        (lambda: Fidelity(1, 81, target=100), "Fidelity's target must be from 1 to 81"),
+        (lambda: Fidelity(1, 81, target=math.nan), "Fidelity's target must be from 1 to 81"),
+        (lambda: Context(["A", "A"]), "Context's choices must differ: 'A' is given twice"),
+        (lambda: Context(3), "Context's choices must be a list or tuple, like .*, not 3"),
+        (lambda: Context(math.nan, 3), "Context's low must be a finite number, not nan"),
+    ],
+)
+def test_errors_name_the_parameter_as_it_was_written(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        make()
+
+
 @pytest.mark.parametrize("at", [{}, {"epoch": 9}, {"x": 0.5}, {"epochs": 9, "x": 0.5}, 9, None])
 def test_looks_that_name_no_fidelity(at: Any) -> None:
     opt = Optimizer(SPACE, seed=0, settings=QUICK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Categorical(Guessed):
         {'act': 'tanh'}
     """
 
+    called: ClassVar[str] = "Categorical"
     choices: Sequence[Value]
     when: When | None = field(default=None, kw_only=True, hash=False)
     _typed: tuple[tuple[type, Value], ...] = field(init=False, repr=False)  # 1 == True, alas
@@ -50,17 +52,17 @@ class Categorical(Guessed):
         # The order of a set changes from process to process, and with it the cube.
         if not isinstance(self.choices, list | tuple | range | np.ndarray):
             accepted = "a list or tuple, like ['a', 'b']"
-            raise TypeError(f"Categorical's choices must be {accepted}, not {self.choices!r}")
+            raise TypeError(f"{self.called}'s choices must be {accepted}, not {self.choices!r}")
         assign(self, "choices", tuple(plain(choice) for choice in self.choices))
         assign(self, "_typed", tuple((type(choice), choice) for choice in self.choices))
         for i, (kind, choice) in enumerate(self._typed):
             if kind not in (type(None), bool, int, float, str):
                 accepted = "None, bool, int, float or str (give it a name)"
-                raise TypeError(f"Categorical's choices must be {accepted}, not {choice!r}")
+                raise TypeError(f"{self.called}'s choices must be {accepted}, not {choice!r}")
             if isinstance(choice, float) and not math.isfinite(choice):
-                raise ValueError(f"Categorical's choices must be finite, not {choice!r}")
+                raise ValueError(f"{self.called}'s choices must be finite, not {choice!r}")
             if (kind, choice) in self._typed[:i]:
-                raise ValueError(f"Categorical's choices must differ: {choice!r} is given twice")
+                raise ValueError(f"{self.called}'s choices must differ: {choice!r} is given twice")
         if len(self.choices) < 2:
             raise ValueError(f"{self!r} must have two choices or more; {TUNE_NOTHING}")
         self._check_guess()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from optpair.problem.parameters.base import Value
 from optpair.problem.parameters.categories import Categorical
@@ -29,6 +29,8 @@ class Context:
         >>> Context(-10, 40)
         Context(-10.0, 40.0)
     """
+
+    called: ClassVar[str] = "Context"
 
     @overload
     def __new__(cls, choices: Sequence[Value]) -> ContextChoices: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Fidelity:
         1.0
     """
 
+    called: ClassVar[str] = "Fidelity"
     target: Any
 
     @overload

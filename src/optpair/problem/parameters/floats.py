@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import cached_property
+from typing import ClassVar
 
 from optpair.problem.layout import Column
 from optpair.problem.parameters.base import (
@@ -71,6 +72,7 @@ class Float(Guessed):
         {'lr': 0.00032}
     """
 
+    called: ClassVar[str] = "Float"
     low: float
     high: float
     log: bool = field(default=False, kw_only=True)
@@ -81,7 +83,7 @@ class Float(Guessed):
     def __post_init__(self) -> None:
         for name in ("low", "high", "step"):
             if getattr(self, name) is not None or name != "step":
-                assign(self, name, real(f"Float's {name}", getattr(self, name)))
+                assign(self, name, real(f"{self.called}'s {name}", getattr(self, name)))
         settle_when(self)
         check_bounds(self)
         if self.log and self.step is not None:

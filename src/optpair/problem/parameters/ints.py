@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from optpair.problem.defaults import LARGEST
 from optpair.problem.layout import Column
@@ -48,6 +49,7 @@ class Int(Guessed):
         {'width': 128}
     """
 
+    called: ClassVar[str] = "Int"
     low: int
     high: int
     log: bool = field(default=False, kw_only=True)
@@ -74,7 +76,7 @@ class Int(Guessed):
             raise ValueError(f"{self!r}: high must be at most 2**40 with log=True; leave log out")
         if max(-self.low, self.high) > LARGEST:
             raise ValueError(
-                f"Int's bounds must be within ±{LARGEST:g}; tune the distance from low"
+                f"{self.called}'s bounds must be within ±{LARGEST:g}; tune the distance from low"
             )
         self._check_guess()
 
