@@ -14,6 +14,7 @@ from report_cases import EVIL, Browse, Page
 
 from optpair import Categorical, Constraint, Float, Optimizer, Settings, Space
 from optpair.report import outcomes, outcomes_page
+from optpair.report.contour import likely
 from optpair.report.front import front, outcome_axis
 from optpair.report.health import joint_notes
 from optpair.report.outcome_words import probability, standing, verdict
@@ -136,6 +137,48 @@ def test_a_plane_is_shown_where_two_parameters_interact(
     assert list(found.planes) == objectives
     text = outcomes_page.render(limited.subject, found, datetime(2026, 1, 1))
     assert text.count(" together</h2>") == len(objectives)
+
+
+@pytest.mark.parametrize("kind", ["limited", "compromises"])
+def test_a_map_shows_where_the_limits_are_met(kind: str, request: pytest.FixtureRequest) -> None:
+    """The load is the distance from x = 0.1, and may be 0.5: x up to 0.6, whatever y is."""
+    shown: Shown = request.getfixturevalue(kind)
+    plane = shown.found.feasible
+    assert plane is not None
+    assert set(plane.names) == {"x", "y"}
+    x, chance = plane.across, plane.mean
+    if plane.names[0] == "y":
+        x, chance = plane.up, plane.mean.T
+    assert chance[np.array(x) < 0.45].mean() > 0.9
+    assert chance[np.array(x) > 0.75].mean() < 0.1
+    drawn = shown.text.partition("<h2>Where the limits are met</h2>")[2].partition("</figure>")[0]
+    (crosses,) = re.findall(r'd="([^"]*)" class="crosses trial"', drawn)
+    assert crosses.count("m0-5.2") == sum(bool(shown.subject.broken(r)) for r in shown.subject.told)
+    assert 'class="shade8"' in drawn
+
+
+def test_shades_of_probabilities() -> None:
+    chance = np.array([0.0, 0.11, 0.5, 0.9499, 0.95, 1.0])
+    assert likely(chance).tolist() == [0, 0, 4, 7, 8, 8]
+
+
+@pytest.mark.parametrize("goal", [FRONT, {"gain": "maximize"}], ids=["front", "limit"])
+def test_where_nothing_is_feasible_the_page_says_so(goal: Any, tmp_path: Path) -> None:
+    optimizer = told(several({**goal, "load": Constraint(low=30)}, way="map"), 8)
+    shown = Shown(optimizer, tmp_path / "page.html")
+    said = verdict(shown.subject, shown.found)
+    assert said.level == "little"
+    assert (
+        "predicted to come closest: its probability is 0 %. Probably no point does" in said.reason
+    )
+    assert shown.found.feasible is None  # the same everywhere
+    if goal is FRONT:  # the axes of a single point have room for the trials
+        drawn = str(front(shown.subject, shown.found, "gain", "cost", wide=True))
+        (crosses,) = re.findall(r'd="([^"]*)" class="crosses trial"', drawn)
+        places = {float(x) for x in re.findall(r"M([\d.]+) ", crosses)}
+        assert len(places) == 8
+    else:
+        assert "<h2>Predicted to come closest</h2>" in shown.text
 
 
 def test_lines_of_trials_end_at_every_outcome_and_break_no_limit_boldly(limited: Shown) -> None:

@@ -1,12 +1,13 @@
-"""The chart of a plane: the predicted value over two parameters, in shades."""
+"""The chart of a plane: what is predicted over two parameters, in shades."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from optpair.engine.worth import SURE
 from optpair.report.axes import Axis
 from optpair.report.frame import Frame, mark
 from optpair.report.markup import Markup, el, join, px
@@ -19,16 +20,17 @@ SHADES = 9
 
 def contour(
     plane: Plane,
+    level: np.ndarray,
     best: Mapping[str, Any],
     observed: Sequence[Row],
     told: Sequence[Row],
     scales: Mapping[str, Axis],
-    sign: float,
+    what: str = "The predicted value",
+    broken: Collection[int] = (),
 ) -> Markup:
-    """The plane in shades, stronger for better values, with the trials."""
+    """The plane in shades by level, with the trials; those that break a limit are crosses."""
     x, y = plane.names
     frame = Frame(scales[x], scales[y], width=470, height=360, left=78, bottom=42)
-    level = _levels(sign * plane.mean)
     cells: list[list[str]] = [[] for _ in range(SHADES)]
     lefts, tops = _edges(frame, plane.across, x=True), _edges(frame, plane.up, x=False)
     for i in range(len(plane.across)):
@@ -41,18 +43,26 @@ def contour(
         el("path", d="".join(some), class_=f"shade{k}") for k, some in enumerate(cells) if some
     )
     has = [row for row in told if x in row.params and y in row.params]
-    places = [(frame.px(row.params[x]), frame.py(row.params[y])) for row in has]
+    good, bad = (
+        [
+            (frame.px(row.params[x]), frame.py(row.params[y]))
+            for row in has
+            if (row.number in broken) == crossed
+        ]
+        for crossed in (False, True)
+    )
     middle = frame.top + frame.down / 2
     turn = f"rotate(-90 13 {px(middle)})"
     return frame.svg(
-        f"The predicted value over {x} and {y}",
+        f"{what} over {x} and {y}",
         shades,
         frame.x_marks(),
         frame.y_marks(),
         frame.box(),
         frame.title(x),
         el("text", y, x=13.0, y=middle, text_anchor="middle", transform=turn, class_="name"),
-        frame.dots(places, "cloud-trials"),
+        frame.dots(good, "cloud-trials"),
+        frame.crosses(bad, "trial"),
         mark(frame.px(best[x]), frame.py(best[y]), "disc", "recommended", "recommended"),
         *(
             mark(
@@ -70,7 +80,13 @@ def _title(row: Row) -> str:
     return f"trial {row.number}: {', '.join(map(number, values))}"
 
 
-def _levels(worth: np.ndarray) -> np.ndarray:
+def likely(chance: np.ndarray) -> np.ndarray:
+    """A shade for each probability: the strongest from 95 %, the others in equal steps below."""
+    share = np.nan_to_num(np.minimum(chance / SURE, 1.0))
+    return np.asarray((share * (SHADES - 1)).astype(int))
+
+
+def better(worth: np.ndarray) -> np.ndarray:
     """A shade for each value: equal steps of the better half, the rest in the palest ones."""
     low, high = np.nanquantile(worth, [0.1, 1.0])
     if not high > low:

@@ -10,7 +10,7 @@ import numpy as np
 from optpair.engine.answers import LeftOut
 from optpair.engine.earlier import Lending
 from optpair.report import axes, charts, health
-from optpair.report.contour import contour
+from optpair.report.contour import better, contour, likely
 from optpair.report.findings import Succeeds
 from optpair.report.markup import Markup, el, join
 from optpair.report.parts import figure, legend, section, table
@@ -44,6 +44,7 @@ def together(
     scales: Mapping[str, axes.Axis],
     sign: float,
     what: str = "the predicted value",
+    broken: Collection[int] = (),
 ) -> Markup:
     """The plane of the two parameters that interact most."""
     if plane is None:
@@ -53,7 +54,10 @@ def together(
         ("recommended-key", "recommended"),
         ("star-key", "best observed"),
         ("trial-key", "trials"),
+        *([("cross-key", "trials that break a limit")] if broken else []),
     )
+    level = better(sign * plane.mean)
+    drawn = contour(plane, level, best, observed, told, scales, broken=broken)
     x, y = plane.names
     among = " of those that decide on no others" if plane.some_decide else ""
     near = LIMITED if np.isnan(plane.mean).any() else ""
@@ -62,8 +66,40 @@ def together(
         f"{what[0].upper()}{what[1:]} over the two parameters that interact most{among}, with the "
         f"others as recommended{near}. Their interaction, which neither explains alone, makes up "
         f"{percent(plane.share)} of the variance here.",
-        el("figure", contour(plane, best, observed, told, scales, sign), key, class_="plane"),
+        el("figure", drawn, key, class_="plane"),
         class_="together",
+    )
+
+
+def feasible(
+    plane: Plane | None,
+    best: Mapping[str, Any],
+    observed: Sequence[Row],
+    told: Sequence[Row],
+    scales: Mapping[str, axes.Axis],
+    broken: Collection[int],
+) -> Markup:
+    """Where limits are likely met, over the two parameters that matter most to them."""
+    if plane is None:
+        return Markup()
+    key = legend(
+        ("q4-key", "probability, strongest from 95 %"),
+        ("recommended-key", "recommended"),
+        ("star-key", "best observed"),
+        ("trial-key", "trials"),
+        *([("cross-key", "trials that break a limit")] if broken else []),
+    )
+    x, y = plane.names
+    what = "The probability to meet all limits"
+    drawn = contour(
+        plane, likely(plane.mean), best, observed, told, scales, what=what, broken=broken
+    )
+    return section(
+        "Where the limits are met",
+        f"The probability that all limits are met, over {x} and {y}, which matter most to them, "
+        "with the others as recommended.",
+        el("figure", drawn, key, class_="plane"),
+        class_="feasible",
     )
 
 

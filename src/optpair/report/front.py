@@ -157,6 +157,8 @@ def _axis(subject: JointSubject, found: JointFindings, name: str) -> Line:
     reach = BESIDE * (high / 2 - low / 2)
     others = [row.outcomes[name] for row in subject.told if name in row.outcomes]
     others += [end for p in found.points for end in (p.outcomes[name].low, p.outcomes[name].high)]
+    if low == high:  # no extent to go by
+        return outcome_axis(others, fronts, ())
     near = [v for v in others if low / 2 - reach <= v / 2 <= high / 2 + reach]
     return axes.of_values([*fronts, *near])
 

@@ -14,7 +14,7 @@ from optpair.engine.earlier import Lending
 from optpair.engine.worth import SURE
 from optpair.problem.problem import Problem
 from optpair.report.findings import Slice, Succeeds, by_parameter, grid_along, named_pairs, success
-from optpair.report.plane import Plane
+from optpair.report.plane import Plane, chances
 from optpair.report.plane import find as find_plane
 from optpair.report.subject import Modelled, Row
 from optpair.trials.estimate import Estimate
@@ -103,6 +103,7 @@ class JointFindings:
     doubted: list[tuple[Row, str, float]]  # trials with doubtful values; what is expected
     checks: Mapping[str, LeftOut]  # by outcome: each value beside what the others predict
     planes: Mapping[str, Plane]  # by objective: the two parameters that interact most
+    feasible: Plane | None  # the chance to meet all limits, where it changes
     pairs: Mapping[str, Mapping[tuple[str, str], float]]  # by outcome, see `Effects`
     stars: list[Mapping[str, Any]]  # samples of the optimum; none of a front
     success: float | None  # the chance of it at the point that slices go through
@@ -155,6 +156,7 @@ def gather(subject: JointSubject) -> JointFindings | None:
         ],
         checks={name: _check(answers, c, signs[c]) for c, name in enumerate(names)},
         planes=_planes(subject, answers, x, grids, {n: total for n, (_, total) in matters.items()}),
+        feasible=_feasible(subject, answers, x, grids, {n: t for n, (_, t) in matters.items()}),
         pairs={name: named_pairs(subject.model, found) for name, found in effects.items()},
         success=chance,
         succeeds=along,
@@ -191,6 +193,21 @@ def _planes(
         if plane is not None and plane.share >= INTERACTS:
             found[name] = plane
     return found
+
+
+def _feasible(
+    subject: JointSubject,
+    answers: Answers,
+    x: np.ndarray,
+    grids: Mapping[str, np.ndarray],
+    total: Mapping[str, Mapping[str, float]],
+) -> Plane | None:
+    """The plane of the two parameters that matter most to any limit."""
+    most: dict[str, float] = {}
+    for name in subject.problem.constraints:
+        for parameter, share in total.get(name, {}).items():
+            most[parameter] = max(share, most.get(parameter, 0.0))
+    return chances(subject.model, answers, x, most, grids)
 
 
 def _best(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[str, Any]]:
@@ -239,7 +256,7 @@ def _front(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[st
         "observed": tuple(subject.told[row] for row in found.observed),
         "gap": {name: Belief(float(sets.gap[k]), *sets.gap_interval[:, k]) for k, name in named},
         "next_gain": sets.next_gain,
-        "possible": None,
+        "possible": sets.possible,
         "volume": Volume(
             Belief(found.hypervolume, *found.hypervolume_interval),
             Belief(sets.hypervolume_gap, *sets.hypervolume_gap_interval),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from optpair.engine.worth import HOPELESS
 from optpair.report import axes, charts, diagnostics, front, health, parallel
 from optpair.report.findings import Answer
 from optpair.report.markup import Markup, el, join
@@ -68,6 +69,8 @@ def content(subject: JointSubject, found: JointFindings | None) -> Markup:
 def _answers(subject: JointSubject, found: JointFindings) -> Markup:
     several = subject.problem.goal == "front"
     scales = axes.of_model(subject.model)
+    broken = {row.number for row in subject.told if subject.broken(row)}
+    places = (found.best.params, found.observed, subject.told, scales)
     return join(
         [
             conclusion(verdict(subject, found)),
@@ -77,10 +80,11 @@ def _answers(subject: JointSubject, found: JointFindings) -> Markup:
             else _hero(subject, found),
             _tiles(found),
             *(_slices(subject, found, name, scales) for name in subject.problem.names),
+            diagnostics.feasible(found.feasible, *places, broken),
             *(
                 diagnostics.together(
-                    *(plane, found.best.params, found.observed, subject.told, scales),
-                    *(subject.problem.objectives[name].sign, f"predicted {name}"),
+                    *(plane, *places, subject.problem.objectives[name].sign),
+                    *(f"predicted {name}", broken),
                 )
                 for name, plane in found.planes.items()
             ),
@@ -131,13 +135,14 @@ def _glance(subject: JointSubject, found: JointFindings, scales: Mapping[str, ax
 def _hero(subject: JointSubject, found: JointFindings) -> Markup:
     best, (seen,), (name,) = found.best, found.observed, subject.problem.objectives
     worth, chance = best.outcomes[name], best.chance or 0.0
-    met = subject.feasible(seen)
+    met, hopeless = subject.feasible(seen), chance < HOPELESS
+    heading = "Predicted to come closest" if hopeless else "Likeliest to meet the limits"
     values = [f"{n} {number(v)}" for n, v in seen.outcomes.items() if n != name]
     return el(
         "section",
         el(
             "article",
-            el("h2", "Recommended" if found.sure else "Likeliest to meet the limits"),
+            el("h2", "Recommended" if found.sure else heading),
             el("p", _number(worth), class_="big"),
             el("p", f"{name}, predicted, without the noise; 95 % interval {interval(worth)}"),
             parameters(best.params),
