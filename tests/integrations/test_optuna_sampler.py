@@ -24,7 +24,7 @@ from optuna.distributions import (
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
-from optpair import Hyperparameters, Ordinal, Settings, Space
+from optpair import Float, Hyperparameters, Ordinal, Settings, Space
 from optpair.engine import step as engine_step
 from optpair.engine.engine import Engine
 from optpair.engine.plate import Info
@@ -195,8 +195,23 @@ def test_values_of_trials_outside_the_space_are_said_to_be_left_out(
     assert [shown.told for shown in seen] == [0, 0]
     logging.getLogger("optuna.optpair").removeHandler(handler)
     assert [text.partition(":")[0] for text in said] == [
-        "JESSampler leaves out trial 0, and others like it"
+        "The model leaves out trial 0 and 1 more like it"
     ]
+    assert "missing 'b'" in said[0]
+
+
+def test_values_off_the_grid_or_outside_teach_and_are_not_suggested(seen: list[Data]) -> None:
+    space = Space({"c": Float(0.05, 1, log=True, digits=2), "d": Float(0, 1, digits=2)})
+    sampler = JESSampler(seed=0, search_space=space, settings=Settings(sets=6, pairs=4))
+    study = optuna.create_study(sampler=sampler, direction="maximize")
+    wide = {"c": FloatDistribution(0.01, 9, log=True), "d": FloatDistribution(0, 1)}
+    for c, value in ((0.1234, 30.0), (0.5432, 90.0), (1.5, 85.0), (0.12, 10.0), (0.2, 11.0)):
+        study.add_trial(create_trial(params={"c": c, "d": 0.5}, distributions=wide, value=value))
+    best = sampler.recommend(study)
+    assert (best.observed.value, best.observed.params["c"]) == (90.0, 0.5432)
+    assert space.fits(best.params)
+    assert best.params["c"] > 0.3
+    assert space.fits(study.ask(dict(sampler.infer_relative_search_space(study, None))).params)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +383,9 @@ def test_independent_values_differ_by_trial_and_follow_the_seed() -> None:
 def test_trials_are_read_once(seen: list[Data], monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     encode = Domain.encode
-    monkeypatch.setattr(Domain, "encode", lambda *args: (read.append(1), encode(*args))[1])
+    monkeypatch.setattr(
+        Domain, "encode", lambda *args, **kw: (read.append(1), encode(*args, **kw))[1]
+    )
     study = study_with(JESSampler(seed=0, search_space=SPACE))
     for i in range(1000):
         tell(study, -1 + i / 500, float(i))

@@ -170,6 +170,27 @@ def test_what_cannot_have_been_run_is_refused(path: Path, given: str, message: s
     assert shown("status", path)["counts"] == {"by hand": 1}
 
 
+@pytest.mark.parametrize(
+    ("catalyst", "temperature", "message"),
+    [
+        (0.1234, 40, "catalyst must be from 0.1 to 10.0 with 2 significant figures, not 0.1234"),
+        (1.2, 37, "temperature must be an int from 20 to 80 in steps of 5, not 37"),
+    ],
+)
+def test_a_typed_point_off_the_grid_is_referred_to_a_table(
+    path: Path, catalyst: float, temperature: int, message: str
+) -> None:
+    params = {"catalyst": catalyst, "temperature": temperature, "solvent": "DMF", "stirrer": 300}
+    said = " ".join(refused("tell", path, "--params", json.dumps(params), 30).split())
+    assert f"--params {message}; if it was really run so, a table takes it as data" in said
+    path.with_name("one.csv").write_text(
+        f"catalyst,temperature,solvent,value\n{catalyst},{temperature},DMF,30\n"
+    )
+    assert shown("import", path, path.with_name("one.csv"))["told"] == 1
+    (told,) = model_of(path).told()
+    assert (told.actual["catalyst"], told.actual["temperature"]) == (catalyst, temperature)
+
+
 def test_what_was_run_goes_with_a_trial_that_has_a_result(path: Path) -> None:
     shown("ask", path)
     assert "--actual is for" in refused("tell", path, 0, "--cancel", "--actual", "temperature=42")

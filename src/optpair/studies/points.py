@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from optuna.distributions import (
@@ -70,7 +71,7 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
             why = space.conditions.reason(name)
             raise StudyError(f"--params has {name!r}, which is there only when {why}: leave it out")
         if here and name in given:
-            found[name] = _value(name, given[name], space[name], PARAMS)
+            found[name] = _legal(name, given[name], space)
         elif here:
             missing.append(name)
     if missing:
@@ -79,6 +80,22 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
             f"--params {missing[0]}=…"
         )
     return {name: found[name] for name in space if name in found}
+
+
+def _legal(name: str, given: Any, space: StudySpace) -> Any:
+    """A value that could be suggested. Of any other, the error says how it may be told."""
+    p, number = space.parameters.get(name), _number(given)
+    try:
+        value = _value(name, given, space[name], PARAMS)
+        return value if p is None or isinstance(p, Categorical) else p._check(name, value)
+    except (TypeError, ValueError) as error:  # a StudyError is one
+        said = str(error) if isinstance(error, StudyError) else f"{PARAMS} {error}"
+        if p is None or isinstance(p, Categorical) or number is None:
+            raise StudyError(said) from error
+        with suppress(TypeError, ValueError):
+            accept(p, name, number)
+            said += "; if it was really run so, a table takes it as data: see optpair import"
+        raise StudyError(said) from error
 
 
 def actual(words: Sequence[str], space: StudySpace, trial: FrozenTrial) -> dict[str, Any]:
@@ -109,7 +126,7 @@ def actual(words: Sequence[str], space: StudySpace, trial: FrozenTrial) -> dict[
         except (OverflowError, TypeError, ValueError) as error:
             raise StudyError(f"{ACTUAL} {error}") from error
     found = {name: value for name, value in found.items() if value != asked[name]}
-    if found and space.domain.encode(asked, actual=found) is None:
+    if found and space.domain.encode({**asked, **found}, anywhere=True) is None:
         raise StudyError(
             f"{ACTUAL} has another value of what other parameters depend on: use tell with "
             f"{PARAMS}, for a point of your own"

@@ -90,11 +90,21 @@ class StudyModel:
         return Trial(trial.number, dict(trial.params), "told", found, **more)
 
     def point(self, trial: FrozenTrial, step: int | None = None) -> np.ndarray | None:
-        """Where a trial was run; None where that is not known, or nothing that is modelled."""
-        actual = actual_of(trial)
-        if not actual.keys() <= trial.params.keys():
+        """Where a trial was run; None where that is not known, or nothing that is modelled.
+
+        One that has ended may have been run anywhere: between levels, say, by `enqueue_trial`.
+        """
+        if self.misnamed(trial):
             return None
-        return self.domain.encode(known_params(trial, self.domain.distributions), step, actual)
+        return self.domain.encode(self.ran(trial), step, anywhere=trial.state.is_finished())
+
+    def ran(self, trial: FrozenTrial) -> dict[str, Any]:
+        """The modelled parameters as a trial was run with them, as far as they are known."""
+        return known_params(trial, self.domain.distributions) | actual_of(trial)
+
+    def misnamed(self, trial: FrozenTrial) -> list[str]:
+        """Names of what was really run that are no parameters of the trial."""
+        return [name for name in actual_of(trial) if name not in trial.params]
 
     def _looked_at(self, trial: FrozenTrial, number: int) -> Trial | None:
         """A trial with what it reported on the way; one that did not end counts as it was last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,17 @@ import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.search_space import IntersectionSearchSpace
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from optpair.earlier import read_earlier
 from optpair.engine.session import Session
-from optpair.integrations.optuna.attributes import ACTUAL, COST, NOISE_VAR, has_bad_cost
+from optpair.integrations.optuna.attributes import (
+    ACTUAL,
+    COST,
+    NOISE_VAR,
+    actual_of,
+    has_bad_cost,
+)
 from optpair.integrations.optuna.conditions import Learnt, alike, learn
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import Options
@@ -30,6 +36,15 @@ _LOST, _COST = ("lost",), ("cost",)
 """Keys of warnings that are given once."""
 
 _log = optuna.logging.get_logger("optuna.optpair")
+
+
+def _left_out(trials: Sequence[FrozenTrial], model: StudyModel) -> str:
+    """What to say of trials whose values the model cannot use: which, and why the first is one."""
+    first, more = trials[0], len(trials) - 1
+    wrong, others = model.misnamed(first), f" and {more} more like it" if more else ""
+    why = f"it has no parameter {wrong[0]!r}" if wrong else model.domain.refusal(model.ran(first))
+    said = f" ({ACTUAL})" if actual_of(first) else ""
+    return f"The model leaves out trial {first.number}{others}{said}: {why or 'it was pruned'}."
 
 
 class NothingSharedError(ValueError):
@@ -174,14 +189,9 @@ class StudyReader:
             new = model.unread(study)
         self.models[bracket] = model
         model.read(new)
-        lost = [t.number for t in new if t.values and model.trials[t.number] is None]
+        lost = [trial for trial in new if trial.values and model.trials[trial.number] is None]
         if lost:
-            self._warn_once(
-                _LOST,
-                f"JESSampler leaves out trial {lost[0]}, and others like it: a parameter that is "
-                "modelled is missing there, or outside the search space; or what was really run "
-                f"({ACTUAL}) names no parameter of the trial, or is too far away.",
-            )
+            self._warn_once(_LOST, _left_out(lost, model))
         for trial in new:
             if has_bad_cost(trial):
                 self._warn_once(

@@ -197,21 +197,34 @@ class Domain:
         self,
         params: Mapping[str, Any],
         step: int | None = None,
-        actual: Mapping[str, Any] = NOTHING,
+        *,
+        anywhere: bool = False,
     ) -> np.ndarray | None:
         """The point of the cube; None where a parameter is missing or outside its range.
 
         It is at the last of the steps, where there are some, unless another is given. What was
-        actually run in place of some parameters may be between levels or outside their range.
+        really run may be `anywhere`: between levels, or outside the range.
         """
         try:
-            known = {**params, **actual}
-            own = {n: self._numbered(n, known[n]) for n in self.distributions if n in known}
-            if self.steps is not None:
-                own[STEP] = self.steps.count if step is None else step
-            return self.space.encode(self.space.conditions.active(own), anywhere=bool(actual))
+            return self._encode(params, step, anywhere)
         except (KeyError, TypeError, ValueError):
             return None
+
+    def _encode(self, params: Mapping[str, Any], step: int | None, anywhere: bool) -> np.ndarray:
+        own = {n: self._numbered(n, params[n]) for n in self.distributions if n in params}
+        if self.steps is not None:
+            own[STEP] = self.steps.count if step is None else step
+        for name in self.space.targets.keys() & own.keys():  # nothing is looked at beyond its range
+            self.space[name]._check(name, own[name])
+        return self.space.encode(self.space.conditions.active(own), anywhere=anywhere)
+
+    def refusal(self, params: Mapping[str, Any]) -> str:
+        """Why parameters that were really run have no place on the cube; "" where they have one."""
+        try:
+            self._encode(params, None, True)
+        except (KeyError, TypeError, ValueError) as error:
+            return str(error)
+        return ""
 
     def columns(self, given: Mapping[str, Any]) -> dict[int, float]:
         """What the columns of some parameters hold that are given, and not chosen.
