@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from optpair import gp
+from optpair import Categorical, Optimizer, Space, gp
 from optpair.engine.model import OutcomeModel, stretch
 from optpair.trials.transform import MOST_NOISE, Scaling
 
@@ -24,6 +24,32 @@ def test_values_that_are_foretold_leave_the_tail_of_few_data() -> None:
     assert stretch(gp.condition(HYPERS, POINTS, SMALL)) == pytest.approx(heavy(14 - 2 * 2 - 1))
     assert stretch(gp.condition(HYPERS, POINTS[:4], SMALL[:4])) == pytest.approx(heavy(3))
     assert stretch(gp.condition(HYPERS, POINTS[:1], SMALL[:1])) == 1.0
+
+
+def test_what_is_learnt_is_counted_by_parameters_and_not_by_columns() -> None:
+    """Two columns of the choices of one category have one length scale."""
+    posterior = gp.condition(HYPERS, POINTS, SMALL)
+    assert stretch(posterior, 1) == pytest.approx(heavy(14 - 2 - 1))
+    model = OutcomeModel(Scaling(), posterior, posterior, parameters=1)
+    assert model.stretch == pytest.approx(heavy(11))
+
+
+def test_categories_with_many_choices_have_intervals_of_the_right_width() -> None:
+    """Sums of effects: 95 % of unseen rows are inside, and not all of them."""
+    inside = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        effects = rng.normal(size=(3, 8))
+        space = Space({name: Categorical(range(8)) for name in "abc"})
+        rows = rng.permutation(8**3)[:130]
+        points = np.stack(np.unravel_index(rows, (8, 8, 8)), 1)
+        truth = effects[np.arange(3), points].sum(1) + 0.3 * rng.normal(size=len(points))
+        params = [dict(zip("abc", map(int, point), strict=True)) for point in points]
+        opt = Optimizer(space, direction="maximize", seed=seed, noise=0.0)
+        opt.tell_many([{**p, "value": v} for p, v in zip(params[:30], truth, strict=False)])
+        found = opt.predict(params[30:])
+        inside.append(np.mean((found.low <= truth[30:]) & (truth[30:] <= found.high)))
+    assert 0.9 <= np.mean(inside) <= 0.995
 
 
 def test_values_that_are_not_stretch_by_their_spread() -> None:

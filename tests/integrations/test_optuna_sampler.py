@@ -24,7 +24,7 @@ from optuna.distributions import (
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
-from optpair import Float, Hyperparameters, Ordinal, Settings, Space
+from optpair import Categorical, Float, Hyperparameters, Optimizer, Ordinal, Settings, Space
 from optpair.engine import step as engine_step
 from optpair.engine.engine import Engine
 from optpair.engine.plate import Info
@@ -484,6 +484,32 @@ def test_guesses_come_first() -> None:
     sampler = JESSampler(seed=0, search_space=space, settings=TINY, **told)
     study = study_with(pickle.loads(pickle.dumps(sampler)))
     assert study.ask(space).params == {"lr": pytest.approx(1e-2), "act": "b"}
+
+
+def test_a_belief_is_about_the_parameters_as_the_study_has_them() -> None:
+    """As in an optimizer, to the last digit; single values and choices have their names."""
+    seen: list[dict[str, Any]] = []
+
+    def near(p: dict[str, Any]) -> float:
+        seen.append(p)
+        return -20 * abs(p["x"] - 0.8) - 3 * (p["act"] != "b")
+
+    known = {"act": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
+    told: dict[str, Any] = {"settings": TINY, "seed": 0}
+    alone = {"one": FloatDistribution(3, 3)}
+    sampler = JESSampler(search_space=known | alone, belief=near, **told)
+    study = optuna.create_study(sampler=sampler)
+    space = Space({"act": Categorical(["a", "b"]), "x": Float(0, 1)})
+    opt = Optimizer(space, direction="minimize", belief=near, **told)
+    for _ in range(6):
+        trial, asked = opt.ask(), study.ask(known | alone)
+        assert asked.params == {**trial.params, "one": 3.0}
+        value = (asked.params["x"] - 0.3) ** 2
+        study.tell(asked, value)
+        opt.tell(trial, value)
+    assert {"act": "b", "one": 3.0} in [{"act": p["act"], "one": p.get("one")} for p in seen]
+    with pytest.raises(TypeError, match="belief must be a function of a dict of parameters"):
+        JESSampler(belief=0.5)  # type: ignore[arg-type]
 
 
 def test_guesses_come_first_where_the_space_is_not_known() -> None:

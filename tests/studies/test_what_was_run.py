@@ -198,6 +198,19 @@ def test_what_was_run_goes_with_a_trial_that_has_a_result(path: Path) -> None:
     assert "--actual is for" in refused("tell", path, "1", *own, "--actual", "temperature=42")
 
 
+def test_notes_are_kept_shown_and_exported(path: Path) -> None:
+    number = shown("ask", path)["trial"]
+    told = shown("tell", path, number, "50", "--notes", "by=Ann", "--notes", "lot = a=7")
+    assert told["notes"] == {"by": "Ann", "lot": "a=7"}
+    other = shown("ask", path)["trial"]
+    failed = shown("tell", path, other, "--failed", "--message", "it burnt", "--notes", "by=Bob")
+    assert (failed["state"], failed["notes"]) == ("failed", {"by": "Bob"})
+    assert "by,lot" in CliRunner().invoke(app, ["export", str(path)]).stdout.splitlines()[0]
+    shown("ask", path)
+    assert "--notes must be like NAME=TEXT" in refused("tell", path, 2, "1", "--notes", "Ann")
+    assert "--notes goes with" in refused("tell", path, 2, "--cancel", "--notes", "by=Ann")
+
+
 def test_a_sampler_learns_from_where_a_trial_was_run() -> None:
     """As the optimizer does, to the last digit."""
     space = Space({"x": Float(0, 1), "n": Int(0, 10)})

@@ -256,6 +256,10 @@ def tell(
     failed: Failed = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Forget the trial.")] = False,
     message: Message = None,
+    notes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TEXT", help="What to remember of the trial; repeatable."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Tell the result of a trial: VALUE, --failed, or --cancel.
@@ -269,6 +273,8 @@ def tell(
         _fail("give one of VALUE, --failed and --cancel", USAGE)
     if params and cancel:
         _fail("--cancel is for a trial that was asked for, not for a point of your own", USAGE)
+    if notes and cancel:
+        _fail("--notes goes with VALUE or --failed", USAGE)
     if actual and (params or cancel):
         _fail("--actual is for a trial that was asked for, with VALUE or --failed", USAGE)
     if cost is not None and (cancel or not 0 < cost < float("inf")):
@@ -277,7 +283,7 @@ def tell(
     with _study(file) as study:
         from optpair.studies import commands
 
-        said = commands.Told(values, noise, message, cost)
+        said = commands.Told(values, noise, message, cost, told.texts("--notes", notes or ()))
         if trial is None:
             found = commands.tell_own(study, params or [], said)
         elif cancel:

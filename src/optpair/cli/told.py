@@ -61,6 +61,17 @@ def _number(what: str, given: Any, out: str = "use --failed if it failed") -> fl
     return value
 
 
+def texts(what: str, words: Sequence[str]) -> dict[str, str]:
+    """Texts by name, from words like operator=Ann."""
+    found = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not (sign and name.strip()):
+            fail(f"{what} must be like NAME=TEXT, not {word!r}", USAGE)
+        found[name.strip()] = text.strip()
+    return found
+
+
 def variances(
     words: Sequence[str] | None, values: Mapping[str, object], failed: bool, message: str | None
 ) -> dict[str, float]:

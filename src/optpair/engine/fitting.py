@@ -133,7 +133,7 @@ def condition(
         wide = fitted(engine, found, samples, processes, rows) if found else wide
     scalings, outcomes = [of.scaling for of in known], list(engine.outcomes.values())
     models = tuple(
-        OutcomeModel(scaling, posterior, more, outcome.reach)
+        OutcomeModel(scaling, posterior, more, outcome.reach, engine.cube.parameters)
         for scaling, posterior, more, outcome in zip(
             scalings, posteriors, wide, outcomes, strict=True
         )

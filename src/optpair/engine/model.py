@@ -4,10 +4,10 @@ If the model is right, the sets of an answer say how far the truth may be from t
 the model is shows when it predicts each of the n values from the others and misses by z_i standard
 deviations. The mean of n squares has a relative standard error of √(2/n), so the model may be that
 much worse than it looks. And few values hardly determine a spread if a slope and a length scale of
-each of D columns are learnt from them as well. Intervals are therefore widened around their means
-by the factor
+each of d parameters are learnt from them as well. Intervals are therefore widened around their
+means by the factor
 
-    (L2)  c = max(1, √((1 + √(2/n)) mean of z_i²)) · t_ν(.975)/Φ⁻¹(.975),   ν = max(n − 2D − 1, 3)
+    (L2)  c = max(1, √((1 + √(2/n)) mean of z_i²)) · t_ν(.975)/Φ⁻¹(.975),   ν = max(n − 2d − 1, 3)
 
 with the quantile of Student's t. It is near 1 if values are many, and predicted as they should be.
 """
@@ -62,6 +62,8 @@ class OutcomeModel:
     """The posterior under more sets, for what a point is worth rather than where to try next."""
     reach: tuple[float, float] = (-np.inf, np.inf)
     """Bounds that raw values never exceed."""
+    parameters: int | None = None
+    """d, each with a length scale; as many as columns where None."""
 
     def restore(self, z: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
         """From the model's values to raw ones, within the bounds.
@@ -94,7 +96,7 @@ class OutcomeModel:
     @cached_property
     def stretch(self) -> float:
         """How much wider the intervals of an answer are than its sets say."""
-        return 1.0 if self.wider is None else stretch(self.wider)
+        return 1.0 if self.wider is None else stretch(self.wider, self.parameters)
 
 
 @runtime_checkable
@@ -120,15 +122,19 @@ def restored(
     return Estimate(scaling.restore(mean), above / 2 - below / 2, low, high)
 
 
-def stretch(posterior: Posterior) -> float:
-    """(L2) of a posterior; values without information do not count."""
+def stretch(posterior: Posterior, parameters: int | None = None) -> float:
+    """(L2) of a posterior; values without information do not count.
+
+    A category has a column for each choice, but one length scale.
+    """
     counted = np.all(posterior.noise_var[:, posterior.before :] < MOST_NOISE, axis=0)
     n = int(np.sum(counted))
     if n < 2:  # nothing was predicted
         return 1.0
     means, variance = posterior.left_out()
     squares = ((posterior.values - means) ** 2 / variance)[:, counted]
-    degrees, level = max(n - 2 * posterior.dimensions - 1, FEWEST_DEGREES), (1 + CONFIDENCE) / 2
+    d = posterior.dimensions if parameters is None else parameters
+    degrees, level = max(n - 2 * d - 1, FEWEST_DEGREES), (1 + CONFIDENCE) / 2
     heavy = stdtrit(degrees, level) / ndtri(level)
     worse = (1 + np.sqrt(2 / n)) * np.mean(squares)
     return float(max(1.0, np.sqrt(worse)) * heavy)  # (L2)

@@ -225,15 +225,17 @@ class Told:
     noise_var: Mapping[str, float] = field(default_factory=dict)
     message: str | None = None
     cost: float | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def result(self, file: StudyFile) -> Result:
         """What the study takes of it."""
         problem = (self.message or "")[-KEPT:]
         if not self.values:
-            return Result(problem=problem, cost=self.cost)
+            return Result(problem=problem, cost=self.cost, notes=self.notes)
         values, noise = (_named(given, file) for given in (self.values, self.noise_var))
         try:
-            return replace(checked(values, noise or None, file), cost=self.cost)
+            found = checked(values, noise or None, file)
+            return replace(found, cost=self.cost, notes=self.notes)
         except ValueError as error:
             raise StudyError(str(error)) from error
 

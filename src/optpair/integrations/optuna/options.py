@@ -11,6 +11,7 @@ from optuna.distributions import BaseDistribution
 from optpair.engine.session import Session, region_of
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.optuna.space import Domain, SearchSpace
+from optpair.problem.beliefs import Belief
 from optpair.problem.limits import Limits, Where
 from optpair.problem.outcomes import Outcome
 from optpair.problem.problem import Problem
@@ -31,6 +32,7 @@ class Options:
     engine: Mapping[str, Any]
     """What every session is made with: acquisition, hyperparameters and settings."""
     earlier: list[Any]
+    belief: Belief | None = None
 
     @property
     def distributions(self) -> dict[str, BaseDistribution] | None:
@@ -102,7 +104,8 @@ def check_guesses(
 
 
 def check_function(name: str, given: Any) -> Any:
-    """What is called with a trial, where it is given."""
+    """What is called with a trial or, for a belief, with parameters, where it is given."""
     if given is not None and not callable(given):
-        raise TypeError(f"{name} must be a function of a trial, not {given!r:.80}")
+        of = "a dict of parameters" if name == "belief" else "a trial"
+        raise TypeError(f"{name} must be a function of {of}, not {given!r:.80}")
     return given

@@ -217,7 +217,8 @@ class StudyReader:
             learnt=learnt,
             steps=steps if len(outcomes.objectives) == 1 and options.may_look else None,
         )
-        problem = Problem(domain.space, outcomes.all)
+        belief = options.belief and domain.with_names(options.belief)
+        problem = Problem(domain.space, outcomes.all, belief)
         earlier = read_earlier(options.earlier, problem)
         session = Session(problem, seed=options.seed, earlier=earlier, **options.engine)
         return StudyModel(domain, outcomes, session, steps=steps)

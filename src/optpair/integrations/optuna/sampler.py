@@ -56,6 +56,7 @@ from optpair.integrations.optuna.reader import NothingSharedError, StudyReader
 from optpair.integrations.optuna.rows import fidelity, is_known, joint_row, row_of
 from optpair.integrations.optuna.space import SearchSpace
 from optpair.integrations.optuna.steps import STEP
+from optpair.problem.beliefs import Belief as Density
 from optpair.problem.limits import Where
 from optpair.problem.outcomes import Objective, Outcome
 from optpair.problem.problem import VALUE, Problem
@@ -111,6 +112,8 @@ class JESSampler(BaseSampler):
             break them.
         guess: where you believe the optimum is: a value for some of the parameters.
         sure: the probability that each guess is about right, as in `optpair.Float`; 0.7 by default.
+        belief: a function from a dict of parameters to the logarithm of a density of where the
+            optimum is, up to a constant, as in `optpair.Optimizer`.
         independent_sampler: samples what is not modelled; at random by default.
         constraints_func: as in Optuna's own samplers: a function of a trial that has ended with a
             value, which returns a list of numbers, each at most 0 if the trial meets that
@@ -137,6 +140,7 @@ class JESSampler(BaseSampler):
         where: Where = (),
         guess: Mapping[str, Any] | None = None,
         sure: Mapping[str, float] | None = None,
+        belief: Density | None = None,
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         noise: float | None = None,
@@ -161,6 +165,7 @@ class JESSampler(BaseSampler):
                 "settings": settings,
             },
             earlier=list_earlier(earlier),
+            belief=check_function("belief", belief),
         )
         self._independent = independent_sampler
         self._constraints_func = check_function("constraints_func", constraints_func)

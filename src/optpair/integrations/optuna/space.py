@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -173,13 +173,18 @@ class Domain:
             return self._shelf
         limits, function = self._limits.fixed(self._single), self._limits.function
         if function is not None:
-
-            def named(values: dict[str, Any]) -> bool:
-                return function(self._single | self._named(values))
-
-            limits = replace(limits, function=named)
+            limits = replace(limits, function=self.with_names(function))
         step = {} if self.steps is None else {STEP: self.steps.fidelity}
         return Space({**self._parameters, **step}, limits)
+
+    def with_names(self, function: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+        """The user's function of parameters, for values of the space."""
+
+        def named(values: Mapping[str, Any]) -> Any:
+            own = {name: value for name, value in values.items() if name in self.distributions}
+            return function(self._single | self._named(own))
+
+        return named
 
     @cached_property
     def choices(self) -> dict[str, tuple[Any, ...]]:
