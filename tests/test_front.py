@@ -99,12 +99,15 @@ def test_a_table() -> None:
     lines = str(FOUND).splitlines()
     head = "gain (maximize) cost (minimize) load (at most 5) feasible x y"
     assert " ".join(lines[0].split()) == head
-    assert " ".join(lines[1].split()) == "1 ± 0.1 1 ± 0.1 1 ± 0.1 99.1 % 0.1 0.5"
+    assert (
+        " ".join(lines[1].split()) == "1 ± 0.2 1 ± 0.2 1 ± 0.2 99.1 % 0.1 0.5"
+    )  # half of the intervals
     assert {len(line) for line in lines[:5]} == {len(lines[0])}
-    assert lines[5] == (
+    assert lines[5] == "±              half of the 95 % interval"
+    assert lines[6] == (
         "hypervolume    12.346, 95 % interval 11 to 14; reference gain = 0, cost = 9"
     )
-    assert lines[6] == "best observed  trials 7"
+    assert lines[7] == "best observed  trials 7"
     assert repr(FOUND) == "Front(4 points, hypervolume=12.346)"
     assert FOUND.feasible
     assert str(FOUND.points[0]).splitlines()[0] == "recommended    x = 0.1, y = 0.5"

@@ -168,6 +168,7 @@ class Front:
         low, high = self.hypervolume_interval
         above = ", ".join(f"{name} = {end:.5g}" for name, end in self.reference.items())
         lines = [
+            "±              half of the 95 % interval",
             f"hypervolume    {self.hypervolume:.5g}, 95 % interval {low:.5g} to {high:.5g}; "
             f"reference {above}",
             f"best observed  trials {', '.join(str(t.id) for t in self.observed) or 'none'}",
@@ -295,7 +296,8 @@ def _titled(name: str, problem: Problem) -> str:
 
 
 def _cell(predicted: Predicted) -> str:
-    return f"{predicted.mean:.4g} ± {predicted.std:.2g}"
+    low, high = predicted.interval
+    return f"{predicted.mean:.4g} ± {high / 2 - low / 2:.2g}"
 
 
 def _extent(values: Float[np.ndarray, "R K"]) -> Float[np.ndarray, " K"]:

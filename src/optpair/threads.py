@@ -1,7 +1,7 @@
 """Threads and memory: one thread of BLAS while the engine works, and as before afterwards.
 
-More gain nothing on small matrices, and spin: where another process has the second core, a
-factorisation of a millisecond would wait for the scheduler a hundred times as long.
+More threads gain nothing on small matrices, and spin: if another process has the second core, a
+factorisation of a millisecond may wait a hundred times as long for the scheduler.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _restore() -> None:
 def _set(counts: Mapping[int, int]) -> None:
     """Set the threads of each library.
 
-    threadpoolctl lets the first thread that sets a number keep others from it; here whoever holds
-    our lock may, as numbers are the same for all.
+    In threadpoolctl the first thread that sets a number keeps others from setting one; here whoever
+    holds our lock may, as the number is the same for all.
     """
     for i, lib in enumerate(_libraries()):
         release = getattr(lib, "clear_controlling_thread", lambda force: None)

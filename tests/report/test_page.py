@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from report_cases import EVIL, SPACE, Page, made_up, numbers, search
+from report_cases import EVIL, SPACE, Page, made_up, numbers, params, search
 
 from optpair import Categorical, Float, Int, Optimizer, Settings, Space
 from optpair.integrations.optuna import JESSampler
@@ -492,6 +492,18 @@ def test_slices_and_planes_of_a_mixture_are_of_mixtures(tmp_path: Path) -> None:
     assert "<button" in text
     assert ">strength</button>" in text  # the outcome has its own name, not “value”
     assert ">value</button>" not in text
+
+
+def test_the_reasons_of_the_last_failures_stand_above_the_table(tmp_path: Path) -> None:
+    opt = search(noise=0.1)
+    for i in range(4):
+        opt.tell(params(20 + i), failed=True, reason=f"Traceback …\n{EVIL if i == 3 else i} boiled")
+    opt.report(tmp_path / "page.html")
+    text, _page = read(tmp_path / "page.html")
+    (said,) = re.findall(r'<p class="note">([^<]*Failed: .*?)</p>', text)
+    assert "Failed: trial 10: 1 boiled; trial 11: 2 boiled; trial 12: &lt;script&gt;" in said
+    assert said.startswith("± is half of the 95 % interval")
+    assert said.endswith("boiled (and 1 before).")
 
 
 def test_a_cheaper_look_is_not_whole() -> None:

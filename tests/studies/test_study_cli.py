@@ -89,6 +89,8 @@ def test_run_resumes_and_exports(tmp_path: Path) -> None:
     assert run("export", path, "--out", out)[0] == 0
     assert out.read_text() == text
     assert "6 of 6 evaluations; trials: 6 told" in run("status", path)[1]
+    write(tmp_path, evaluations="evaluations = 5 #")
+    assert "6 evaluations, of which 5 were wanted; trials: 6 told" in run("status", path)[1]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="shells of Linux")

@@ -148,7 +148,10 @@ def test_a_study_without_contexts_takes_none(tmp_path: Path) -> None:
         ("float = [1, 9], step = 1, role = 'context'", "without a step"),
         ("ordinal = [1, 9], role = 'context'", "goes with categories"),
         ("fidelity = [1, 9], role = 'context'", "goes with categories"),
-        ("float = [1, 9], guess = 3, role = 'context'", "which is given: guess says nothing"),
+        (
+            "float = [1, 9], guess = 3, role = 'context'",
+            "which is given and not chosen: leave out guess",
+        ),
         ("float = [1, 1], role = 'context'", "goes with categories"),
     ],
 )

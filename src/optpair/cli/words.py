@@ -39,8 +39,10 @@ def _minute(when: str | None) -> str:
 
 def _made(found: dict[str, Any]) -> str:
     """How much of what is wanted was done."""
-    most = "" if found["evaluations"] is None else f" of {found['evaluations']}"
-    done = f"{found['ended']}{most} evaluations"
+    most, ended = found["evaluations"], found["ended"]
+    done = f"{ended} evaluations" if most is None else f"{ended} of {most} evaluations"
+    if most is not None and ended > most:
+        done = f"{ended} evaluations, of which {most} were wanted"
     from optpair.studies.results import spent_words
 
     return f"{done}, {spent_words(found)}" if "spent" in found else done

@@ -6,7 +6,7 @@ Each of R weights w has a scalarisation, a smooth form of Chebyshev's,
 
 with objectives in units of that front's extent. It grows with every objective, so that its maximum
 is a Pareto point, and as it is nearly min_o w_o (f_o − u_o) it reaches dents of the front as well.
-Points are screened, the best of each weight is climbed from, and what is dominated is left out.
+Points are screened, climbs start from the best for each weight, and what is dominated is left out.
 """
 
 from __future__ import annotations

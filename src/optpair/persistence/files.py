@@ -97,8 +97,8 @@ def _flush_folder(folder: Path) -> None:
 class Copies:
     """What one optimiser has read from files and written to them.
 
-    Where somebody else has written to such a file since, it is not overwritten: two that load one
-    file and save to it in turn would each undo what the other was told.
+    If somebody else has written to such a file since, it is not overwritten: two optimisers that
+    load one file and save to it in turn would each undo what the other was told.
     """
 
     def __init__(self) -> None:
@@ -134,8 +134,8 @@ def _digest(content: bytes) -> str:
 def claim(path: str | Path) -> Iterator[None]:
     """Keep a file to this search while it lasts; an error where another search has it.
 
-    By a lock on a file beside it, which the system releases when the process ends, however that
-    is. Where there are no such locks nothing is kept, and `Copies` finds out later.
+    By a lock on a file beside it, which the system releases when the process ends, however it does.
+    On a file system without such locks nothing is locked, and `Copies` notices later.
     """
     target = check_place(path)
     with ExitStack() as stack:

@@ -13,10 +13,10 @@ from optpair.problem.defaults import LARGEST
 class Stop:
     """Over once it is likely enough that hardly anything is left to be won.
 
-    That is, once the chance that the optimum is better than the recommendation by at most `gap` is
-    `chance` or more, by what the model believes. Under constraints that is among the samples in
-    which a point meets them, and a search is never over while the recommendation is not likely to.
-    It needs one objective: for a front, what is left to be won is not a single number.
+    That is, once the model gives a chance of at least `chance` that the optimum is better than the
+    recommendation by at most `gap`. Under constraints, only samples with a point that meets them
+    count, and a search is never over while the recommendation is not likely to meet them. It needs
+    one objective: for a front, what is left to be won is not a single number.
 
     Examples:
         >>> Stop(gap=0.01).chance

@@ -41,6 +41,7 @@ from optpair.report.parts import (
 )
 from optpair.report.subject import OUT, Row
 from optpair.report.timeline import timeline
+from optpair.report.trials import failures
 from optpair.report.words import count, exact, number, short
 
 MOST_OBJECTIVES = 4  # of which every pair has a chart
@@ -370,7 +371,10 @@ def _trials(subject: JointSubject, found: JointFindings | None) -> Markup:
             "limits; “standing” goes by the measured values."
         )
     return section(
-        "Trials", note, table(heads, body, sorts=True, largest_first=largest), class_="trials"
+        "Trials",
+        " ".join(filter(None, [note, failures(rows)])),
+        table(heads, body, sorts=True, largest_first=largest),
+        class_="trials",
     )
 
 
@@ -378,8 +382,10 @@ def _value(found: JointFindings | None, row: Row, name: str, at: int | None) -> 
     value = exact(row.outcomes[name]) if name in row.outcomes else ""
     if found is None or at is None:
         return el("td", value)
-    mean, std, *_ = (float(part[at]) for part in found.predicted[name])
-    return el("td", value, title=f"predicted {number(mean, std)} ± {number(std, std)}")
+    mean, _, low, high = (float(part[at]) for part in found.predicted[name])
+    half = high / 2 - low / 2
+    said = f"predicted {number(mean, half)} ± {number(half, half)}, half of the 95 % interval"
+    return el("td", value, title=said)
 
 
 def _likely(found: JointFindings | None, at: int | None) -> Markup:

@@ -390,8 +390,9 @@ def _predicted(subject: Subject, found: Findings | None) -> dict[int, str]:
     """What is predicted for the told trials, by their numbers."""
     if found is None:
         return {}
-    means = zip(subject.told, found.predicted.mean, found.predicted.std, strict=True)
-    return {row.number: f"{number(m, s)} ± {number(s, s)}" for row, m, s in means}
+    mean, _, low, high = found.predicted
+    halves = zip(subject.told, mean, high / 2 - low / 2, strict=True)
+    return {row.number: f"{number(m, half)} ± {number(half, half)}" for row, m, half in halves}
 
 
 def footer(found: Findings | None) -> Markup:

@@ -11,6 +11,8 @@ from optpair.report.parts import message, section, table
 from optpair.report.subject import OUT, Row
 from optpair.report.words import exact, short
 
+NAMED = 3  # failed trials whose reasons stand above the table
+LONGEST = 120  # characters of a reason there
 NOTHING: Mapping[int, str] = MappingProxyType({})
 
 
@@ -55,12 +57,24 @@ def trials(
         el("tr", cells, class_=_kind(row, best, doubtful))
         for row, cells in zip(rows, body, strict=True)
     ]
+    half = "± is half of the 95 % interval of the value without noise." if predicted else ""
     return section(
         "Trials",
-        "",
+        " ".join(filter(None, [half, failures(rows)])),
         table(heads, marked, sorts=True, largest_first=largest_first),
         class_="trials",
     )
+
+
+def failures(rows: Sequence[Row]) -> str:
+    """Why the last trials failed, in a sentence; empty if none says why."""
+    said = [
+        f"trial {row.number}: {short(row.message.strip().splitlines()[-1].strip(), LONGEST)}"
+        for row in rows
+        if row.state == "failed" and row.message.strip()
+    ]
+    more = f" (and {len(said) - NAMED} before)" if len(said) > NAMED else ""
+    return f"Failed: {'; '.join(said[-NAMED:])}{more}." if said else ""
 
 
 def _kind(row: Row, best: int | None, doubtful: Collection[int]) -> str | None:

@@ -76,8 +76,8 @@ def continuable(file: StudyFile) -> Callable[[FrozenTrial], bool] | None:
 def doubled(study: Study, trial: Trial, before: int | None) -> bool:
     """Whether another worker is continuing the same trial, `before`.
 
-    Whoever sees another one steps back, and both may: of what they would write into one folder at
-    once, nothing could be used.
+    A worker that sees another one steps back, and both may do so: what they would write into one
+    folder at once would be of no use.
     """
     if before is None:
         return False

@@ -1,4 +1,4 @@
-"""What became of a study's trials, and who of those that run is still alive."""
+"""What became of a study's trials, and which of those that run are still alive."""
 
 from __future__ import annotations
 

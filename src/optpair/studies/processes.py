@@ -50,7 +50,7 @@ def run(
 
 
 def _start(file: StudyFile, endings: Endings, context: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A worker. A Ctrl-C that is passed on while it starts waits until it listens."""
+    """A worker. A Ctrl-C that is passed on while it starts is held back until it listens."""
     command = [sys.executable, "-m", "optpair", "run", str(file.path)]
     command += ["--seconds", str(endings.left)] * (endings.left < math.inf)
     command += ["--keep-going"] * endings.keep_going

@@ -192,8 +192,8 @@ def _parameter(label: str, content: object) -> tuple[BaseDistribution, Parameter
         if more:
             key = next(iter(more))
             raise StudyError(
-                f"{label} has one value, or more than the model can tell apart, so that {key} says "
-                "nothing: leave it out"
+                f"{label} has one value, or more than the model can tell apart, so {key} has no "
+                "effect: leave it out"
             )
         return distribution, None
     try:
@@ -205,7 +205,8 @@ def _parameter(label: str, content: object) -> tuple[BaseDistribution, Parameter
 def _context(label: str, given: Parameter | None, more: Mapping[str, Any]) -> Parameter:
     """The parameter as one that is given: categories, or a range without steps."""
     if more:
-        raise StudyError(f"{label} is a context, which is given: {next(iter(more))} says nothing")
+        key = next(iter(more))
+        raise StudyError(f"{label} is a context, which is given and not chosen: leave out {key}")
     if isinstance(given, Categorical):
         return Context(given.choices)
     if type(given) is Float and given.step is None and given.digits is None:

@@ -178,7 +178,7 @@ def _path(url: str) -> Path:
 
 
 def _open(url: str) -> BaseStorage:
-    """The storage; again where another worker, which started with this one, makes its tables."""
+    """The storage; tried again if another worker, started at the same time, makes its tables."""
     for _ in range(20):
         try:
             return retry(lambda: open_storage(url), StorageInternalError)
@@ -318,8 +318,8 @@ def storage_errors() -> tuple[type[Exception], ...]:
 def retry(action: Callable[[], T], *only: type[Exception], tries: int = TRIES) -> T:
     """Try again, for half a minute unless told otherwise, while a storage is busy or away.
 
-    `only` are the errors after which it is tried again, where not all of `away` are meant. A file
-    that was deleted or overwritten does not come back.
+    `only` are the errors after which to try again, by default all that a storage raises when it is
+    away. A file that was deleted or overwritten does not come back.
     """
     again = only or storage_errors()
     for attempt in range(tries):

@@ -226,8 +226,9 @@ def _kept(problem: Problem, trial: Trial) -> list[tuple[Look, float]]:
 def thinned(measured: Measured, most: int) -> Measured:
     """What hyperparameters are inferred from: every row or, of many, `most` of them.
 
-    Those whose contents have the lowest checksums: as good as drawn by lot, and a new row takes the
-    place of at most one, in whatever order they come, so that chains can be followed.
+    These are the rows with the lowest checksums of their contents. That is as good as drawing lots,
+    and a new row takes the place of at most one, in whatever order rows come, so that chains can
+    follow.
     """
     if len(measured.y) <= most:
         return measured

@@ -147,7 +147,10 @@ def _counted(snapshot: Snapshot) -> str:
     view = snapshot.view
     assert view is not None
     states = ", ".join(f"{n} {state}" for state, n in view.counts.items() if n) or "no trials yet"
-    made = "" if view.evaluations is None else f"{view.ended} of {view.evaluations} evaluations"
+    most = view.evaluations
+    made = "" if most is None else f"{view.ended} of {most} evaluations"
+    if most is not None and view.ended > most:
+        made = f"{view.ended} evaluations, of which {most} were wanted"
     return " · ".join(filter(None, (made, view.spent, states)))
 
 
