@@ -250,6 +250,19 @@ def test_a_number_for_failures_is_the_score_of_a_fold() -> None:
     assert (values[low] < 0).all()
 
 
+@pytest.mark.parametrize("score", [0, -1, np.int64(0)])
+def test_an_int_for_failures_is_as_good_as_a_float(score: Any) -> None:
+    results = []
+    for given in (score, float(score)):
+        with pytest.warns(FitFailedWarning):
+            search = moody("low", error_score=given, n_iter=8).fit(TOLD, ANSWER)
+        assert any(trial.state == "failed" for trial in search.optimizer_.trials)
+        results.append({k: v for k, v in search.cv_results_.items() if not k.endswith("_time")})
+    for name, column in results[0].items():
+        np.testing.assert_array_equal(column, results[1][name])
+    assert results[0]["mean_test_score"].dtype == np.float64
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_number_for_failures_does_not_make_a_trial_succeed(batch: int) -> None:
     search = moody("low", error_score=2.0, n_iter=8, batch=batch)  # better than any score

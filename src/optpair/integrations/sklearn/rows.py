@@ -44,7 +44,7 @@ def with_lost(results: Results, lost: Mapping[int, Lost], score: float) -> Resul
         elif not key.startswith("rank_"):
             timed = key.endswith(("_fit_time", "_score_time"))
             fill = np.nan if timed else 0.0 * score if key.startswith("std_") else score
-            whole[key] = np.full(n, fill)
+            whole[key] = np.full(n, fill, dtype=np.float64)  # also where the score is an int
             whole[key][kept] = column
     for key in results:
         if key.startswith("rank_"):
