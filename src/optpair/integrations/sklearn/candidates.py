@@ -11,6 +11,7 @@ import numpy as np
 
 from optpair.integrations.sklearn.folds import noise_of_means
 from optpair.integrations.sklearn.outcomes import choice
+from optpair.integrations.sklearn.ranges import without_round_off
 from optpair.integrations.sklearn.resources import Resource
 from optpair.integrations.sklearn.space import NumberedSpace
 from optpair.optimizer import Optimizer
@@ -73,7 +74,11 @@ def last_points(optimizer: Optimizer, metric: str) -> list[Point]:
 
 def tell(optimizer: Optimizer, point: Point, row: Scores, *, timed: bool) -> None:
     """Tell the mean of each outcome, with the seconds as the cost where that is wanted."""
-    values = {name: float(np.mean(scores)) for name, scores in row.scores.items()}
+    outcomes = optimizer.problem.outcomes
+    values = {
+        name: without_round_off(float(np.mean(scores)), outcomes[name])
+        for name, scores in row.scores.items()
+    }
     cost = max(row.seconds, SHORTEST) if timed and row.seconds is not None else None
     if all(abs(value) <= LARGEST for value in values.values()):
         optimizer.tell(point, values, cost=cost)

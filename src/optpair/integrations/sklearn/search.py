@@ -26,7 +26,7 @@ from optpair.engine.session import Way
 from optpair.engine.settings import Settings
 from optpair.front import FrontBelief
 from optpair.gp.hyperparameters import Hyperparameters
-from optpair.integrations.sklearn.arguments import check_count, known_noise, seed_of
+from optpair.integrations.sklearn.arguments import check_count, seed_of
 from optpair.integrations.sklearn.candidates import (
     Candidate,
     Scores,
@@ -100,10 +100,11 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             `optpair.integrations.sklearn.folds` explains; None leaves the noise to the model; a
             number is the standard deviation of a mean score's noise, 0 where only these folds
             matter.
-        outcomes: what you want of several metrics, by their names in `scoring` (`"score"` where
+        outcomes: what you want of several metrics, by their names in `scoring` (or `"score"` where
             there is only one), and of `"fit_time"` and `"score_time"`: `{"accuracy": "maximize",
             "fit_time": Constraint(high=1)}`. Without it, the metric that `refit` names is
-            maximised.
+            maximised. What scikit-learn's own scores never exceed is known, unless you give an
+            `Objective` with other `bounds`, or without.
         refit: of several metrics, the name of the one to search for. With several objectives among
             the `outcomes`, the name of the one whose best compromise is refitted.
         error_score: with NaN, a trial fails if one of its folds fails: it has no value, and lowers
@@ -255,14 +256,14 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         """The search itself, called by `BaseSearchCV.fit`."""
         check_count("n_iter", self.n_iter)
         check_count("batch", self.batch)
-        metric, seed = named(self.refit), seed_of(self.random_state)
-        outcomes = outcomes_of(self.outcomes, known_noise(self.noise), self.refit)
+        metric, seed = named(self.refit, self.scoring, self.outcomes), seed_of(self.random_state)
         self._check_cost()
         end = End(self.stop, self.seconds, None, Budget(None, None, None))
         X, y, groups = self._data
         splits = self.cv.get_n_splits(X, y, groups)
         self._resource = resource = resource_of(self, X, y, splits)
         numbered_space = NumberedSpace(self.space, resource)
+        outcomes = outcomes_of(self, metric, numbered_space.objects)
         optimizer = Optimizer(
             numbered_space.space,
             outcomes=outcomes,
@@ -337,7 +338,10 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             return [Scores(lost) for _ in candidates], error
         columns = {
             name: scores_of(
-                results, self._metric(results) if self.outcomes is None else name, self.cv.count
+                results,
+                self._metric(results) if self.outcomes is None else name,
+                self.cv.count,
+                self.scoring,
             )[-len(candidates) :]
             for name in names
         }
@@ -372,7 +376,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
         raise ValueError(
             f"refit must name the metric to search for, one of {', '.join(known)}, not "
-            f"{self.refit!r}"
+            f"{self.refit!r}; to search without a refit, say what is wanted: outcomes="
+            f"{{{known[0]!r}: 'maximize'}}"
         )
 
 

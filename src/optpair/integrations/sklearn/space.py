@@ -132,6 +132,11 @@ class NumberedSpace:
         return replace(found, params=self.named(found.params), observed=self._trial(found.observed))
 
     @property
+    def objects(self) -> list[Any]:
+        """All objects of lists."""
+        return [each for e in self._entries if isinstance(e.given, list) for each in e.given]
+
+    @property
     def labels(self) -> dict[str, list[str]]:
         """The names of the objects behind the places, as a report shows them."""
         listed = [e for e in self._entries if isinstance(e.given, list)]
