@@ -578,3 +578,15 @@ def test_many_spaces_leave_memory_flat() -> None:
     done = python(MANY)
     assert done.stderr == ""
     assert float(done.stdout) < 4.0  # megabytes
+
+
+def test_a_belief_may_be_about_what_was_tried(tmp_path: Path) -> None:
+    optimizer = filled(cheap(), [0.3, 0.7, 0.1, 0.9, 0.4])
+    tried = optimizer.recommend(tried=True)
+    belief = optimizer.belief(tried=True)
+    assert belief.recommendation.params == tried.params in [t.params for t in optimizer.trials]
+    assert belief.recommendation.mean == tried.mean
+    assert optimizer.report(tmp_path / "a.html", tried=True)["recommendation"]["trial"] is not None
+    assert optimizer.belief().recommendation.params != tried.params
+    assert optimizer.report(tmp_path / "b.html")["recommendation"]["trial"] is None
+    np.testing.assert_array_equal(belief.values, optimizer.belief().values)  # of the whole space

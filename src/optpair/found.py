@@ -105,6 +105,14 @@ def _studies(lent: Mapping[str, float]) -> str:
     return ", ".join(said) + (f", and {more} more" if more else "")
 
 
+def to_the_last_digit(
+    params: Mapping[str, Any], tried: Mapping[str, Any], targets: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parameters of a point as a trial had them; fidelities stay at their targets."""
+    own = {name: v for name, v in tried.items() if name in params and name not in targets}
+    return {**params, **own}
+
+
 @dataclass(frozen=True)
 class Recommendation:
     """The best predicted point, and how sure that prediction is.
@@ -155,10 +163,8 @@ class Recommendation:
         mean, std, low, high = (float(v) for v in answer.worth.times(sign))
         params, observed = dict(decode(answer.x)), told[answers.best_trial]
         doubted = doubts(answers, problem, told)
-        if answer.observed:  # to the last digit
-            trial = answers.best_legal_trial
-            exact = observed if trial is None else told[trial]
-            params |= {name: v for name, v in exact.actual.items() if name in params}
+        if answer.trial is not None:
+            params = to_the_last_digit(params, told[answer.trial].actual, problem.space.targets)
         return cls(
             params,
             mean,

@@ -369,35 +369,32 @@ class Optimizer(Tables):
             A `Recommendation`, or a `Front` if there are several objectives.
         """
         given = self.space.check_context(context)
-        answers, told, problem = self._answers(given), self._told(), self.problem
+        answers, told, problem = self._answers(given, tried=tried), self._told(), self.problem
         decode = self._decoder(given)
         if problem.goal == "front":
             wanted = points_of(points)
-            front = answers.front(reference_of(reference, problem), tried=tried, points=wanted)
+            front = answers.front(reference_of(reference, problem), points=wanted)
             return Front.of(front, answers, problem, decode, told)
         if reference is not None:
             raise ValueError("reference is for several objectives; there is only one here")
         if points is not None:
             raise ValueError("points is for several objectives; there is only one here")
-        if not tried:
-            answer = answers.recommend()
-            return Recommendation.of(answer, answers, problem, decode, told)
-        row, answer = answers.tried()
-        found = {**told[row].actual, **self.space.targets}
-        return Recommendation.of(answer, answers, problem, lambda x: found, told)
+        return Recommendation.of(answers.recommend(), answers, problem, decode, told)
 
     @_locked
-    def belief(self, *, context: Mapping[str, Any] | None = None) -> Any:
+    def belief(self, *, tried: bool = False, context: Mapping[str, Any] | None = None) -> Any:
         """Samples of where the optimum is and what it is worth, and what is still unknown.
 
         Args:
+            tried: whether the recommendation, beyond which something may be left to be won, is one
+                of the told trials, as `recommend(tried=True)`; samples are over the whole space.
             context: a value for each `Context` of the space, for which the answer is.
 
         Returns:
             A `Belief`, or a `FrontBelief` if there are several objectives.
         """
         given = self.space.check_context(context)
-        answers, told, problem = self._answers(given), self._told(), self.problem
+        answers, told, problem = self._answers(given, tried=tried), self._told(), self.problem
         decode = self._decoder(given)
         if problem.goal == "front":
             return FrontBelief.of(answers.sets(), answers, problem, decode, told)
@@ -493,6 +490,7 @@ class Optimizer(Tables):
         path: str | Path,
         *,
         name: str = "optpair",
+        tried: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Write a report: one HTML file that needs nothing else.
@@ -500,6 +498,7 @@ class Optimizer(Tables):
         Args:
             path: the file.
             name: the heading.
+            tried: whether to recommend one of the told trials, as `recommend(tried=True)`.
             context: a value for each `Context` of the space, for which the answers are; by default
                 that of the last told trial.
 
@@ -510,8 +509,8 @@ class Optimizer(Tables):
         from optpair import report  # late: a search may end without a page
 
         if self.problem.goal != "best":
-            return report.write(self.joint_subject(name=name, context=context), path)
-        return report.write(self.subject(name=name, context=context), path)
+            return report.write(self.joint_subject(name=name, tried=tried, context=context), path)
+        return report.write(self.subject(name=name, tried=tried, context=context), path)
 
     def _reported(self, context: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The context of a page: what is given, or that of the last told trial."""
@@ -527,6 +526,7 @@ class Optimizer(Tables):
         *,
         name: str = "optpair",
         answers: bool = True,
+        tried: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Subject:
         """The subject of a report: the trials as they are now, and the model's answers.
@@ -534,6 +534,7 @@ class Optimizer(Tables):
         Args:
             name: the heading.
             answers: whether to ask the model, which takes some seconds.
+            tried: as in `report`.
             context: as in `report`.
 
         Raises:
@@ -548,7 +549,7 @@ class Optimizer(Tables):
 
         asked = None
         if answers and self._history.count("told"):
-            asked = self._answers(self._reported(context))
+            asked = self._answers(self._reported(context), tried=tried)
         model = report.Modelled(self.space, self._session.engine.initial, asked)
         step = next(iter(self.space.targets), "step")
         rows = report.rows_of(self._history)
@@ -561,6 +562,7 @@ class Optimizer(Tables):
         *,
         name: str = "optpair",
         answers: bool = True,
+        tried: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> JointSubject:
         """The subject of a report on several outcomes; see `subject`."""
@@ -569,7 +571,7 @@ class Optimizer(Tables):
         measured = self._history.measured()
         asked = None
         if answers and all(measured[o] for o in self.problem.objectives):
-            asked = self._answers(self._reported(context))
+            asked = self._answers(self._reported(context), tried=tried)
         model = report.Modelled(self.space, self._session.engine.initial, asked)
         rows = report.joint_rows_of(self._history)
         return report.JointSubject(name, self.problem, rows, model)
@@ -594,7 +596,7 @@ class Optimizer(Tables):
         loaded._copies = copies
         return loaded
 
-    def _answers(self, context: Mapping[str, Any]) -> Answers:
+    def _answers(self, context: Mapping[str, Any], *, tried: bool = False) -> Answers:
         """The model of an answer in a context, which is checked."""
         if self._history.count("told") == 0:
             failed = self._history.count("failed")
@@ -608,7 +610,8 @@ class Optimizer(Tables):
                 "one value of it first"
             )
         fixed = self.space.columns_of(context)
-        return self._session.answers(self._history.data(), fixed=fixed)
+        answers = self._session.answers(self._history.data(), fixed=fixed)
+        return replace(answers, only_tried=tried)
 
     def _told(self) -> list[Trial]:
         """The trials of the rows of data."""

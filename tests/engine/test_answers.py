@@ -181,9 +181,9 @@ def test_the_past_is_what_was_known_then(known: Answers) -> None:
 
 
 def test_the_best_of_what_was_tried(known: Answers) -> None:
-    row, answer = known.tried()
-    assert row == int(np.argmax(known.predict(known.data.X).mean))
-    np.testing.assert_array_equal(answer.x, known.data.X[row])
+    answer = known.tried()
+    assert answer.trial == int(np.argmax(known.predict(known.data.X).mean))
+    np.testing.assert_array_equal(answer.x, known.data.X[answer.trial])
 
 
 def test_every_kind_of_parameter_is_predicted() -> None:

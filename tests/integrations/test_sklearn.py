@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optpair import (
     Categorical,
+    Constraint,
     Float,
     Hyperparameters,
     Int,
@@ -570,3 +571,33 @@ def test_ends_of_no_use_are_refused(given: Any, error: type[Exception], message:
     search = JESSearchCV(Ridge(), {"alpha": Float(1e-3, 10, log=True)}, **{**CHEAP, **given})
     with pytest.raises(error, match=message):
         search.fit(X, Y)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_belief_and_report_recommend_what_is_refitted(tmp_path: Path, *, several: bool) -> None:
+    """Not the best point of the whole space, which nobody has tried."""
+    more = {"outcomes": {"score": "maximize", "fit_time": Constraint(high=100)}} if several else {}
+    options = {**CHEAP, "hyperparameters": "map", "n_iter": 7, **more}
+    space = {"C": Float(1e-3, 1e3, log=True), "gamma": Float(1e-3, 1e3, log=True)}
+    search = JESSearchCV(SVC(), space, **options).fit(X, Y)
+    untried = search.optimizer_.recommend()
+    assert untried.params != search.best_params_  # there would be something to confuse
+    belief = search.belief()
+    assert belief.recommendation.params == search.recommendation_.params == search.best_params_
+    assert belief.recommendation.mean == search.best_score_
+    shown = search.report(tmp_path / "page.html")["recommendation"]
+    assert shown["params"] == search.best_params_
+    assert shown["trial"] == search.best_index_
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"It is trial {search.best_index_}." in text
+
+
+def test_the_front_of_belief_and_report_is_of_trials(tmp_path: Path) -> None:
+    outcomes: dict[str, Any] = {"score": "maximize", "fit_time": "minimize"}
+    options = {**CHEAP, "hyperparameters": "map", "acquisition": "ehvi", "n_iter": 7}
+    space = {"C": Float(1e-3, 1e3, log=True), "gamma": Float(1e-3, 1e3, log=True)}
+    search = JESSearchCV(SVC(), space, outcomes=outcomes, refit="score", **options).fit(X, Y)
+    front = [point.params for point in search.recommendation_.points]
+    assert [point.params for point in search.belief().recommendation.points] == front
+    shown = search.report(tmp_path / "page.html")["front"]
+    assert [point["params"] for point in shown] == front

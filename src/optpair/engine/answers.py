@@ -50,6 +50,8 @@ class Answer(NamedTuple):
     """The belief about every outcome there."""
     chance: float | None = None
     """The probability that all constraints are met; None without constraints."""
+    trial: int | None = None
+    """The told trial at this point, where it was chosen for being one."""
 
 
 class Doubt(NamedTuple):
@@ -103,6 +105,8 @@ class Answers:
     memory: Memory
     model: Model
     data: Data
+    only_tried: bool = False
+    """Whether told trials alone are recommended, rather than any point of the space."""
 
     def __repr__(self) -> str:
         return f"Answers({self.model!r})"
@@ -158,6 +162,8 @@ class Answers:
         predicted point lies above that value. Under constraints it is the best of them at any
         rate: it is certain to meet them.
         """
+        if self.only_tried:
+            return self.tried()
         observed = self._best_observed
         if observed is not None and observed.chance is not None:
             return observed
@@ -233,10 +239,10 @@ class Answers:
         exact = tuple(Estimate(v, np.zeros(()), v, v) for v in values)
         chance = 1.0 if self.model.wanted.constraints else None
         x = self.data.points[trial]
-        return Answer(x, exact[self.column], observed=True, outcomes=exact, chance=chance)
+        return Answer(x, exact[self.column], True, exact, chance, trial)
 
     @engine_work
-    def tried(self) -> tuple[int, Answer]:
+    def tried(self) -> Answer:
         """The told trial with the best predicted value, and the belief about it.
 
         Only trials at the target fidelity count, if there are any.
@@ -246,9 +252,9 @@ class Answers:
                 "none of the told trials is at a legal point: there is nothing to recommend that "
                 "was tried; recommend() is over the whole space"
             )
-        observed, trial = self._best_observed, self.best_legal_trial
-        if observed is not None and trial is not None:
-            return trial, observed
+        observed = self._best_observed
+        if observed is not None:
+            return observed
         X = self.engine.at_target(self.data.X)
         means = self.model.objective.moments(X)[0].mean(0)
         tested = self.legal & self.engine.sought.matches(self.data.X)
@@ -256,23 +262,19 @@ class Answers:
         chance = self.chance(X[counts])
         beyond = hopeless(self.model, X[counts], chance)
         row = int(counts[np.argmax(rank(means[counts], chance, self._met[counts], beyond))])
-        return int(self.data.trial[row]), self._at(X, row)
+        return self._at(X, row)._replace(trial=int(self.data.trial[row]))
 
     @engine_work
     def front(
-        self,
-        reference: Float[np.ndarray, " K"] | None = None,
-        *,
-        tried: bool = False,
-        points: int = POINTS,
+        self, reference: Float[np.ndarray, " K"] | None = None, *, points: int = POINTS
     ) -> Front:
         """The predicted front of several objectives."""
-        return self._fronts.front(reference, tried=tried, points=points)
+        return self._fronts.front(reference, tried=self.only_tried, points=points)
 
     @engine_work
     def sets(self, reference: Float[np.ndarray, " K"] | None = None) -> Sets:
         """Sampled optimal sets of several objectives, and what is still unknown."""
-        return self._fronts.belief(reference)
+        return self._fronts.belief(reference, tried=self.only_tried)
 
     @property
     def _fronts(self) -> Fronts:
@@ -478,12 +480,13 @@ class Answers:
     def _then(self, count: int) -> Answers:
         then = self.data.first(count)
         model = engine_work(fitting.condition)(self.engine, self.memory, then, Info())
-        return replace(
+        found = replace(
             self,
             stream=self.stream.child(count),
             model=replace(model, success=self.model.success),
             data=then,
         )
+        return found if found.legal.any() else replace(found, only_tried=False)
 
 
 def _feasible(optima: Optima) -> Bool[np.ndarray, " L"]:

@@ -110,10 +110,12 @@ class Fronts:
         chance = self._chance(x)
         return Front(x, outcomes, chance, reference, *_spread(volumes), observed)
 
-    def belief(self, reference: Float[np.ndarray, " K"] | None = None) -> Sets:
+    def belief(
+        self, reference: Float[np.ndarray, " K"] | None = None, *, tried: bool = False
+    ) -> Sets:
         """Sampled optimal sets, one per joint path, and what they promise beyond the front."""
         entry, engine, model = REGISTRY[ACQUISITION], self.engine, self.model
-        front = self.front(reference)
+        front = self.front(reference, tried=tried)
         sampled = sampling.sample(engine, self.stream.child(PATHS), model, self.data, Info(), entry)
         gain = query.next_gain(engine, self.stream.child(SEARCH), sampled, model, self.data, entry)
         optima = sampled.optima

@@ -48,6 +48,7 @@ def _summary(subject: Subject, found: Findings | None) -> dict[str, Any]:
             "params": dict(best.params),
             "mean": best.mean,
             "interval": [best.low, best.high],
+            "trial": best.trial,
         },
         "best_observed": {
             "trial": found.observed.number,
@@ -84,6 +85,7 @@ def _joint_summary(subject: JointSubject, found: JointFindings) -> dict[str, Any
             "params": dict(point.params),
             "outcomes": {name: _believed(own) for name, own in point.outcomes.items()},
             "chance": point.chance,
+            "trial": point.trial,
         }
         for point in found.points
     ]

@@ -12,6 +12,7 @@ import numpy as np
 from optpair.engine.answers import Answers, LeftOut, Noise, Pairs
 from optpair.engine.earlier import Lending
 from optpair.engine.effects import Effects
+from optpair.found import to_the_last_digit
 from optpair.problem.space import Categorical
 from optpair.report.plane import Plane
 from optpair.report.plane import find as find_plane
@@ -31,6 +32,8 @@ class Answer:
     mean: float
     low: float
     high: float
+    trial: int | None = None
+    """The number of the trial that it is, where it was chosen for being one."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,10 @@ def gather(subject: Subject) -> Findings | None:
     mean, _, low, high = (float(part[best]) for part in predicted)
     shares = [by_parameter(model, part) for part in (effects or ())[:2]]
     recommended = _answer(pairs, model, sign)
-    if pairs.best.observed:  # to the last digit
-        trial = answers.best_legal_trial
-        exact = told[best if trial is None else trial].params
-        seen = {n: v for n, v in exact.items() if n in recommended.params}
-        recommended = replace(recommended, params=recommended.params | seen)
+    if pairs.best.trial is not None:
+        trial = told[pairs.best.trial]
+        own = to_the_last_digit(recommended.params, trial.params, model.space.targets)
+        recommended = replace(recommended, params=own, trial=trial.number)
     check = answers.left_out()
     by_name = dict(zip(active, grids, strict=True))
     chance, along = success(model, answers, x, by_name, subject.rows)

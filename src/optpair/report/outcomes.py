@@ -12,6 +12,7 @@ import numpy as np
 from optpair.engine.answers import Answers, LeftOut
 from optpair.engine.earlier import Lending
 from optpair.engine.worth import SURE
+from optpair.found import to_the_last_digit
 from optpair.problem.problem import Problem
 from optpair.report.findings import Slice, Succeeds, by_parameter, grid_along, named_pairs, success
 from optpair.report.plane import Plane, chances
@@ -73,6 +74,8 @@ class Point:
     params: dict[str, Any]
     outcomes: Mapping[str, Belief]
     chance: float | None
+    trial: int | None = None
+    """The number of the trial that it is, where it was chosen for being one."""
 
 
 @dataclass(frozen=True)
@@ -216,11 +219,13 @@ def _best(subject: JointSubject, answers: Answers) -> tuple[np.ndarray, dict[str
     best, (name,) = pairs.best, problem.objectives
     estimates = zip(problem.outcomes.items(), best.outcomes, strict=True)
     outcomes = {n: _believed(own, o.sign) for (n, o), own in estimates}
-    params = subject.model.decode(best.x)
-    if best.observed and answers.best_legal_trial is not None:  # to the last digit
-        params |= subject.told[answers.best_legal_trial].params
+    params, trial = subject.model.decode(best.x), None
+    if best.trial is not None:
+        exact = subject.told[best.trial]
+        params = to_the_last_digit(params, exact.params, subject.model.space.targets)
+        trial = exact.number
     return best.x, {
-        "points": (Point(params, outcomes, best.chance),),
+        "points": (Point(params, outcomes, best.chance, trial),),
         "chosen": 0,
         "observed": (subject.told[answers.best_trial],),
         "gap": {name: Belief(pairs.gap, *pairs.gap_interval)},

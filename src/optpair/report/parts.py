@@ -65,6 +65,11 @@ def parameters(params: Mapping[str, Any]) -> Markup:
     )
 
 
+def from_trial(number: int | None) -> list[Markup]:
+    """Which trial a recommendation is, where it was chosen from those that were made."""
+    return [] if number is None else [el("p", f"It is trial {number}.", class_="note")]
+
+
 def as_json(params: Mapping[str, Any]) -> Markup:
     """Parameters to copy, folded."""
     shown = json.dumps(dict(params), indent=2, default=str, ensure_ascii=False)

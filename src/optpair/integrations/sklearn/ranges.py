@@ -10,7 +10,7 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from optpair.problem.outcomes import Objective, Outcome
@@ -121,7 +121,8 @@ def range_of(metric: str, scoring: Any, estimator: Any, objects: Iterable[Any]) 
     if metric in TIMES:
         return AT_LEAST_ZERO
     if scoring is None:
-        models = [each for each in objects if is_classifier(each) or is_regressor(each)]
+        others = [each for each in objects if isinstance(each, BaseEstimator)]
+        models = [each for each in others if is_classifier(each) or is_regressor(each)]
         return range_of_score([estimator, *models])
     scorer = scoring
     if not isinstance(scoring, str) and not callable(scoring):

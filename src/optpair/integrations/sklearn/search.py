@@ -222,12 +222,14 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
     def belief(self) -> Any:
         """Samples of where the optimum is and what it is worth, and what is still unknown.
 
+        Its recommendation is `recommendation_`, one of the trials.
+
         Returns:
             A `Belief`, or a `FrontBelief` if there are several objectives.
         """
         check_is_fitted(self, "optimizer_")
         numbered_space = NumberedSpace(self.space, self._resource)
-        belief = self.optimizer_.belief()
+        belief = self.optimizer_.belief(tried=True)
         if isinstance(belief, FrontBelief):
             params: Any = tuple(tuple(map(numbered_space.named, own)) for own in belief.params)
         else:
@@ -237,6 +239,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def report(self, path: str | Path, *, name: str | None = None) -> dict[str, Any]:
         """Write a report with the names of your objects; see `Optimizer.report`.
+
+        What it recommends is `recommendation_`, one of the trials.
 
         Args:
             path: the file.
@@ -249,8 +253,10 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         title, optimizer = name or type(self.estimator).__name__, self.optimizer_
         numbered = NumberedSpace(self.space, self._resource)
         if optimizer.problem.goal != "best":
-            return report.write(_named(optimizer.joint_subject(name=title), numbered), path)
-        return report.write(_named(optimizer.subject(name=title), numbered), path)
+            return report.write(
+                _named(optimizer.joint_subject(name=title, tried=True), numbered), path
+            )
+        return report.write(_named(optimizer.subject(name=title, tried=True), numbered), path)
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """The search itself, called by `BaseSearchCV.fit`."""
