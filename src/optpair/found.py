@@ -16,7 +16,7 @@ from optpair.problem.outcomes import Constraint
 from optpair.problem.problem import VALUE, Problem
 from optpair.shapes import Float
 from optpair.trials.estimate import Estimate
-from optpair.trials.numbers import rounded
+from optpair.trials.numbers import rounded, to_the_last_digit
 from optpair.trials.trial import Trial
 
 Decode = Callable[[np.ndarray], Mapping[str, Any]]
@@ -103,14 +103,6 @@ def _studies(lent: Mapping[str, float]) -> str:
     said = [f"{name} (explains {100 * lent[name]:.0f} %)" for name in order[:MOST_STUDIES]]
     more = len(order) - len(said)
     return ", ".join(said) + (f", and {more} more" if more else "")
-
-
-def to_the_last_digit(
-    params: Mapping[str, Any], tried: Mapping[str, Any], targets: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The parameters of a point as a trial had them; fidelities stay at their targets."""
-    own = {name: v for name, v in tried.items() if name in params and name not in targets}
-    return {**params, **own}
 
 
 @dataclass(frozen=True)

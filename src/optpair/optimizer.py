@@ -178,7 +178,11 @@ class Optimizer(Tables):
 
     @property
     def exhausted(self) -> bool:
-        """Whether every row of a shelf was tried or is pending, and none may be repeated."""
+        """Whether every point was tried or is pending, and none may be repeated.
+
+        None may on a shelf with `repeat=False`, and with `Settings(once=True)` as long as points
+        are few enough to be listed: no more than 4096, of levels and choices alone.
+        """
         return self._session.engine.spent(self._history.data())
 
     @property

@@ -145,13 +145,19 @@ def test_noise_is_the_spread_over_folds_or_inferred_or_known() -> None:
     assert all(trial.noise_var is None for trial in one)
 
 
-@pytest.mark.parametrize("noise", ["folds", 1.0])
-def test_on_the_same_folds_no_point_is_tried_twice(noise: Any) -> None:
-    """Unless the user says how noisy a score is."""
-    space, options = {"right": Ordinal([0.1, 0.3, 0.5, 0.7, 0.9])}, {**CHEAP, "cv": KFold(3)}
-    search = JESSearchCV(Moody(), space, noise=noise, **options).fit(TOLD, ANSWER)
-    rights = search.cv_results_["param_right"].tolist()[:5]
-    assert (len(set(rights)) == 5) == (noise == "folds")
+@pytest.mark.parametrize("noise", ["folds", None, 0, 1.0])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_on_the_same_folds_no_point_is_tried_twice(noise: Any, batch: int) -> None:
+    """A copy of a cross-validation is no evidence: the search ends once all points were tried."""
+    space = {"right": Ordinal([0.1, 0.3, 0.5, 0.7, 0.9]), "fails": ["never", "on Sundays"]}
+    options = {**CHEAP, "cv": KFold(3), "hyperparameters": "map", "n_iter": 16, "batch": batch}
+    search = JESSearchCV(Moody(), space, noise=noise, **options)
+    with pytest.warns(UserWarning, match="every point had been tried after 10 of n_iter=16 trials"):
+        search.fit(TOLD, ANSWER)
+    assert search.ended_ == "every point had been tried"
+    assert len({repr(params) for params in search.cv_results_["params"]}) == 10
+    assert len(search.cv_results_["params"]) == 10
+    assert search.best_params_["right"] == 0.9
 
 
 def test_all_trials_see_the_same_folds() -> None:
@@ -206,28 +212,15 @@ def test_a_failed_trial_is_no_value() -> None:
     assert {len(column) for column in results.values()} == {8}
 
 
-class Late(Moody):
-    """Fails at the first three fits of all, which are those of the first trial."""
-
-    fits = 0
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Late:
-        Late.fits += 1
-        if Late.fits <= 3:
-            raise RuntimeError("too early")
-        super().fit(X, y)
-        return self
-
-
-def test_what_failed_once_may_be_the_answer() -> None:
-    """The trial that is refitted is one that gave a value, not the first at the same point."""
-    search = JESSearchCV(Late(), {"right": [0.2, 0.9]}, **{**CHEAP, "cv": KFold(3), "n_iter": 8})
-    Late.fits = 0
-    with pytest.warns(FitFailedWarning, match="too early"):
+def test_where_all_points_were_tried_the_answer_is_one_with_a_value() -> None:
+    search = moody("low", n_iter=8).set_params(space={"right": [0.2, 0.9]})
+    with (
+        pytest.warns(FitFailedWarning, match="a bad mood"),
+        pytest.warns(UserWarning, match="every point had been tried after 2 of n_iter=8 trials"),
+    ):
         search.fit(TOLD, ANSWER)
-    states = [trial.state for trial in search.optimizer_.trials]
-    assert states == ["failed"] + ["told"] * 7
-    assert search.best_params_ == search.recommendation_.params
+    assert {trial.state for trial in search.optimizer_.trials} == {"failed", "told"}
+    assert search.best_params_ == search.recommendation_.params == {"right": 0.9}
     assert search.cv_results_["params"][search.best_index_] == search.best_params_
 
 
@@ -348,7 +341,7 @@ def test_a_pipeline_inside_and_outside() -> None:
 def test_choices_may_be_any_objects() -> None:
     scalers = [StandardScaler(), MinMaxScaler(), "passthrough"]
     pipe = Pipeline([("scale", "passthrough"), ("model", LogisticRegression())])
-    search = JESSearchCV(pipe, {"scale": scalers}, **CHEAP).fit(X, Y)
+    search = JESSearchCV(pipe, {"scale": scalers}, **{**CHEAP, "n_iter": 3}).fit(X, Y)
     assert search.best_params_["scale"] in scalers
     assert all(row in scalers for row in search.cv_results_["param_scale"])
     assert search.recommendation_.observed.params["scale"] in scalers

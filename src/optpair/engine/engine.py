@@ -13,6 +13,7 @@ import numpy as np
 
 from optpair.acquisition.registry import Control, Entry
 from optpair.cube.cube import Cube
+from optpair.cube.finite import all_points
 from optpair.cube.region import Region
 from optpair.engine import budget, goals
 from optpair.engine.earlier import Borrowed
@@ -197,6 +198,12 @@ class Engine:
         """Where a search without a model looks: in a table, among the untried rows."""
         return self.region.without(data.seen) if self.region.once else self.region
 
+    @cached_property
+    def listed(self) -> Region | None:
+        """The region as a table of all its points, where these are few."""
+        points = all_points(self.region)
+        return None if points is None else replace(self.region, table=points)
+
     def spent(self, data: Data) -> bool:
-        """Whether every row of a table has been tried and none may be tried again."""
-        return self.region.once and self.region.left(data.seen) == 0
+        """Whether every point has been tried and none may be tried again."""
+        return self.once and self.listed is not None and self.listed.left(data.seen) == 0

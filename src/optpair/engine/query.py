@@ -69,7 +69,9 @@ def choose(
     if engine.targets and region is engine.anywhere:
         x, value = _best_look(engine, acquisition, region, x, value)
     own, every = np.array(shared.points).reshape(-1, len(x)), region.listed()
-    apart = SAME_OPTIMUM if every is None else REPEATED  # rows of a table are compared exactly
+    if every is None and len(known) and engine.listed is not None:
+        every = engine.listed.table
+    apart = SAME_OPTIMUM if every is None else REPEATED  # few points are compared exactly
     if taken(x, known, own, apart):
         ranked = points[np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")]
         if every is not None:

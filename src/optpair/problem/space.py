@@ -175,6 +175,11 @@ class Space(Mapping[str, Parameter]):
         return tuple(name for name, p in self.items() if isinstance(p, Context))
 
     @property
+    def noun(self) -> str:
+        """What its points are called."""
+        return "point" if self.shelf is None else "row"
+
+    @property
     def targets(self) -> dict[str, Value]:
         """The targets of the fidelities, by name."""
         found: dict[str, Any] = dict(self.items())

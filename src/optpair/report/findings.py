@@ -12,12 +12,12 @@ import numpy as np
 from optpair.engine.answers import Answers, LeftOut, Noise, Pairs
 from optpair.engine.earlier import Lending
 from optpair.engine.effects import Effects
-from optpair.found import to_the_last_digit
 from optpair.problem.space import Categorical
 from optpair.report.plane import Plane
 from optpair.report.plane import find as find_plane
 from optpair.report.subject import Modelled, Row, Subject
 from optpair.trials.estimate import Estimate
+from optpair.trials.numbers import to_the_last_digit
 
 GRID = 61  # points of a slice
 MOMENTS = {300: 12, 600: 6, 10**9: 4}
@@ -97,7 +97,7 @@ class Findings:
     borrowed: Mapping[str, Mapping[str, Lending]] = field(default_factory=dict)
     """What each earlier study lends to each outcome."""
     exhausted: bool = False
-    """Whether every row of a shelf has been tried, and none may be tried again."""
+    """Whether every point has been tried, and none may be tried again."""
     halved: int | None = None
     """About how many more trials it takes until half of the gap is left; None if unknown."""
 

@@ -12,13 +12,13 @@ import numpy as np
 from optpair.engine.answers import Answers, LeftOut
 from optpair.engine.earlier import Lending
 from optpair.engine.worth import SURE
-from optpair.found import to_the_last_digit
 from optpair.problem.problem import Problem
 from optpair.report.findings import Slice, Succeeds, by_parameter, grid_along, named_pairs, success
 from optpair.report.plane import Plane, chances
 from optpair.report.plane import find as find_plane
 from optpair.report.subject import Modelled, Row
 from optpair.trials.estimate import Estimate
+from optpair.trials.numbers import to_the_last_digit
 
 INTERACTS = 0.01  # share of the variance over a plane that is worth a picture
 

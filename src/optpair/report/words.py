@@ -136,8 +136,9 @@ def verdict(subject: Subject, found: Findings) -> Verdict:
     values, initial = [row.value for row in subject.told], subject.model.initial
     if found.exhausted:
         ahead = f"{number(_won(subject, found), digits=2)} {_better(subject)}"
-        told = f"Each row is tried once. The recommendation is {ahead} than the first trials."
-        return Verdict("done", "Every row has been tried.", told)
+        noun = subject.model.space.noun
+        told = f"Each {noun} is tried once. The recommendation is {ahead} than the first trials."
+        return Verdict("done", f"Every {noun} has been tried.", told)
     if len(values) <= initial:
         return Verdict(
             "early",

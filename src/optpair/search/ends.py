@@ -94,7 +94,7 @@ class End:
     def at_once(self, optimizer: Optimizer) -> str:
         """The same for a search that has just begun, regardless of its time."""
         if optimizer.exhausted:
-            return "every row had been tried"
+            return f"every {optimizer.space.noun} had been tried"
         return self.budget.reason(optimizer) or self.won(optimizer)
 
 

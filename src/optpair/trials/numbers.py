@@ -86,3 +86,11 @@ def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     {'lr': 0.013573, 'width': 64, 'act': 'relu'}
     """
     return {n: float(f"{v:.5g}") if isinstance(v, float) else v for n, v in values.items()}
+
+
+def to_the_last_digit(
+    params: Mapping[str, Any], tried: Mapping[str, Any], targets: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parameters of a point as a trial had them; fidelities stay at their targets."""
+    own = {name: v for name, v in tried.items() if name in params and name not in targets}
+    return {**params, **own}

@@ -90,8 +90,9 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             a range, and is refused. Of SciPy's distributions, `uniform`, `loguniform` and `randint`
             are taken for their ranges. A list of dicts is a choice between them, as in
             `GridSearchCV`.
-        n_iter: how many trials, each of which is one cross-validation; fewer where each row of a
-            shelf is tried once and none is left.
+        n_iter: how many trials, each of which is one cross-validation; fewer where all points of a
+            small space, or all rows of a shelf, have been tried: all trials share the folds, so
+            nothing is tried twice.
         stop: ends the search early, once hardly anything is left to be won: `Stop(gap=0.01)`.
         seconds: ends it after this many seconds. After either, one more trial is made: at the best
             predicted point, if that was not tried.
@@ -300,6 +301,14 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
                     tell(optimizer, candidate.point, row, timed=self.cost == "seconds")
             if isinstance(self.noise, str):  # by the folds
                 judge_noise(optimizer, rows, self.cv.ratio)
+        if optimizer.exhausted and len(rows) < self.n_iter:
+            noun = optimizer.space.noun
+            warnings.warn(
+                f"{ended} after {len(rows)} of n_iter={self.n_iter} trials: on the same folds, no "
+                f"{noun} has another score a second time",
+                UserWarning,
+                stacklevel=4,
+            )
         if all(trial.state != "told" for trial in optimizer.trials):
             detail = "" if last is None else f"; the last one: {last}"
             raise ValueError(f"a fit failed in all {len(rows)} evaluations{detail}") from last
@@ -363,10 +372,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             for i in range(len(candidates))
         ], None
 
-    def _settings(self) -> Settings | None:
+    def _settings(self) -> Settings:
         """The settings; on the same folds a repeat has the same errors, and teaches nothing."""
-        if not isinstance(self.noise, str):
-            return self.settings
         return replace(self.settings or Settings(), once=True)
 
     def _check_cost(self) -> None:
