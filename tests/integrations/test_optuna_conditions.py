@@ -7,10 +7,11 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.trial import FrozenTrial, Trial
+from optuna.trial import FrozenTrial, Trial, TrialState
 
-from optpair.integrations.optuna import JESSampler
-from optpair.integrations.optuna.conditions import alike, learn
+from optpair import Categorical, Float, Space
+from optpair.integrations.optuna import JESPruner, JESSampler
+from optpair.integrations.optuna.conditions import alike, learn, learn_from
 
 
 def tree(trial: Any) -> float:
@@ -82,3 +83,75 @@ def test_a_page_of_a_conditional_study(tmp_path: Any) -> None:
     study, sampler = searched(12, 2)
     sampler.report(study, tmp_path / "study.html")
     assert "gamma" in (tmp_path / "study.html").read_text()
+
+
+def test_pruned_trials_show_their_branch() -> None:
+    """A branch of which every trial was pruned is modelled as any other."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for number in range(12):
+        trial = study.ask()
+        kind = trial.suggest_categorical("kind", ["short", "long"])
+        if kind == "short":
+            study.tell(trial, trial.suggest_float("x", 0, 1))
+            continue
+        trial.suggest_float("y", 0, 1)
+        if number % 2:
+            trial.report(0.5, 0)
+        study.tell(trial, state=TrialState.PRUNED)
+    whole = [t for t in study.trials if t.state == TrialState.COMPLETE]
+    assert any(t.intermediate_values for t in study.trials)
+    sampler = JESSampler(seed=0)
+    sampler._reader.check(study)
+    assert sampler._reader.modelled(study).keys() == {"kind", "x", "y"}
+    assert sampler._reader._shown(study).conditions == {
+        "x": ("kind", (0.0,)),
+        "y": ("kind", (1.0,)),
+    }
+    assert sampler._reader.left_out(study) == {}
+    assert learn_from(whole, whole).distributions.keys() == {"kind", "x"}
+
+
+def test_a_trial_pruned_before_its_last_parameter_spoils_nothing() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for number in range(6):
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        trial.report(0.5, 0)
+        if number == 3:
+            study.tell(trial, state=TrialState.PRUNED)
+            continue
+        study.tell(trial, trial.suggest_float("late", 0, 1))
+    sampler = JESSampler(seed=0)
+    sampler._reader.check(study)
+    assert sampler._reader.modelled(study).keys() == {"x", "late"}
+
+
+def test_each_branch_has_a_whole_trial_before_any_of_it_is_pruned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the model says: without one whole trial, nobody knows how such a trial ends."""
+    monkeypatch.setattr("optpair.integrations.optuna.model.goes_on", lambda *_: False)
+
+    def objective(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", ["steady", "late"])
+        x = trial.suggest_float("x", 0, 1) if kind == "steady" else trial.suggest_float("y", 0, 1)
+        for step in range(9):
+            trial.report(x, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    space = Space(
+        {
+            "kind": Categorical(["steady", "late"]),
+            "x": Float(0, 1, when={"kind": "steady"}),
+            "y": Float(0, 1, when={"kind": "late"}),
+        }
+    )
+    sampler = JESSampler(seed=0, search_space=space)
+    study = optuna.create_study(sampler=sampler, pruner=JESPruner(complete=1))
+    for kind, name in [("steady", "x"), ("steady", "x"), ("late", "y"), ("late", "y")]:
+        study.enqueue_trial({"kind": kind, name: 0.5})
+    study.optimize(objective, n_trials=4)
+    ends = [trial.state == TrialState.COMPLETE for trial in study.trials]
+    assert ends == [True, False, True, False]

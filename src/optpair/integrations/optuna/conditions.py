@@ -9,7 +9,7 @@ parents the one that fewest trials have is the closest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial
@@ -17,6 +17,32 @@ from optuna.trial import FrozenTrial
 Learnt = dict[str, tuple[str, tuple[Any, ...]]]
 """By parameter: its parent, and the parent's values with which it was seen, as Optuna stores them.
 """
+
+
+class Shown(NamedTuple):
+    """What trials show of a study's space."""
+
+    distributions: dict[str, BaseDistribution]
+    """Of the parameters that every trial has, and of those whose absence a condition explains."""
+    conditions: Learnt
+
+
+def learn_from(trials: Sequence[FrozenTrial], whole: Sequence[FrozenTrial]) -> Shown:
+    """What trials show, some of which were pruned, or else what the whole ones among them show.
+
+    A pruned trial may lack a parameter that it had not asked for yet, which no condition explains.
+    """
+    found: dict[str, BaseDistribution] = {}
+    conditions: Learnt = {}
+    for some in (whole, trials):
+        same = alike(some)
+        learnt = learn(some, same)
+        for name, distribution in same.items():
+            if name in learnt or all(name in trial.params for trial in some):
+                found[name] = distribution
+                conditions.pop(name, None)
+        conditions |= learnt
+    return Shown(dict(sorted(found.items())), conditions)
 
 
 def alike(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:

@@ -216,12 +216,18 @@ class StudyModel:
         points = [domain.encode(params, n) for n in (last, *further)]
         if last not in steps.levels or not further or any(x is None for x in points):
             return True
+        if not any(self._names(trial) == self._names(whole) for whole in ended):
+            return True  # nobody knows how a trial of its branch ends
         session, data = self.session, self.data(study, trial.number, running=True)
         stream = session.stream(PRUNE, trial.number).child(last)
         here, *others = [x for x in points if x is not None]
         given = {name: params[name] for name in self.problem.space.contexts}
         engine = session.engine_at(domain.columns(given))
         return goes_on(engine, stream, session.memory, data, here, np.array(others))
+
+    def _names(self, trial: FrozenTrial) -> frozenset[str]:
+        """The parameters that a trial has, which say on which branch of the space it is."""
+        return frozenset({**known_params(trial, self.domain.distributions), **trial.params})
 
     def answers(self, study: Study, context: Mapping[str, Any] | None = None) -> Answers:
         """What can be asked of the model now, where some parameters are given.

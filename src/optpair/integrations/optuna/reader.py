@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution
-from optuna.search_space import IntersectionSearchSpace
 from optuna.trial import FrozenTrial, TrialState
 
 from optpair.earlier import read_earlier
@@ -23,7 +21,7 @@ from optpair.integrations.optuna.attributes import (
     actual_of,
     has_bad_cost,
 )
-from optpair.integrations.optuna.conditions import Learnt, alike, learn
+from optpair.integrations.optuna.conditions import Learnt, Shown, learn_from
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import Options
 from optpair.integrations.optuna.outcomes import StudyOutcomes, constraint_keys
@@ -74,9 +72,8 @@ class StudyReader:
         same = None if study is None else identity(study)
         if same is None or same != self._study:
             self._study = same
-            self._shared: dict[Any, IntersectionSearchSpace] = defaultdict(IntersectionSearchSpace)
             self.models: dict[Any, StudyModel] = {}
-            self._conditions: dict[Any, tuple[int, Learnt]] = {}
+            self._seen: dict[Any, tuple[tuple[int, int], Shown]] = {}
             self._checked = False
             self.prunes = False
             self._said: set[str | tuple[str]] = set()  # parameters by name, and other warnings
@@ -130,35 +127,30 @@ class StudyReader:
         return self.options.domain(self.distributions(study)).distributions
 
     def distributions(self, study: Study) -> dict[str, BaseDistribution]:
-        """What all completed trials share, or what was given."""
+        """What ended trials show, or what was given."""
         if self.options.given is not None:
             return dict(self.options.given.distributions)
         with self.lock:
-            shared = self._shared[self._turn_to(study)].calculate(study)
-            learnt = self._learnt(study)
-            if not learnt:
-                return shared
-            ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-            found = alike(ended)
-            return dict(sorted((shared | {name: found[name] for name in learnt}).items()))
+            return self._shown(study).distributions
 
-    def _learnt(self, study: Study) -> Learnt:
-        """The conditions that completed trials show, where no search space was given."""
+    def _shown(self, study: Study) -> Shown:
+        """The parameters and conditions that trials show, where no search space was given."""
         if self.options.given is not None:
-            return {}
-        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        key, count = self._turn_to(study), len(trials)
-        known = self._conditions.get(key)
+            return Shown({}, {})
+        trials = _telling(study)
+        whole = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+        key, count = self._turn_to(study), (len(trials), len(whole))
+        known = self._seen.get(key)
         if known is None or known[0] != count:
-            known = self._conditions[key] = count, learn(trials, alike(trials))
+            known = self._seen[key] = count, learn_from(trials, whole)
         return known[1]
 
     def left_out(self, study: Study) -> dict[str, str]:
-        """Parameters of completed trials that are not modelled, and why."""
+        """Parameters of ended trials that are not modelled, and why."""
         known = self.distributions(study)
         given = self.options.given is not None
         why: dict[str, str] = {}
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        for trial in _telling(study):
             for name, d in trial.distributions.items():
                 if name not in known:
                     why[name] = (
@@ -176,7 +168,7 @@ class StudyReader:
         model = self.models.get(bracket)
         known = self.distributions(study)
         known = {n: d for n, d in known.items() if n in distributions or d.single()}
-        learnt = {n: own for n, own in self._learnt(study).items() if n in known}
+        learnt = {n: own for n, own in self._shown(study).conditions.items() if n in known}
         steps = self._steps(study)
         same = model is not None and model.domain.learnt == learnt and model.steps == steps
         if model is None or not same or model.domain.distributions != distributions:
@@ -241,15 +233,23 @@ class StudyReader:
             if name in self._said:
                 return
             if to_parameter(distribution) is not None:
-                shared = self.distributions(study)
-                ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-                if name in shared or not ended:
+                if name in self.distributions(study) or not _telling(study):
                     return
                 why = (
-                    "not every completed trial has it, with the same distribution. A parameter "
-                    "inside an `if` is modelled once the trials show what it depends on"
+                    "not every trial has it, with the same distribution. A parameter inside an "
+                    "`if` is modelled once trials show on which discrete parameter it depends; "
+                    "search_space=Space(..., when=...) says so from the start"
                 )
             else:
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
+
+
+def _telling(study: Study) -> list[FrozenTrial]:
+    """The trials that tell which parameters there are: complete, or pruned after a report.
+
+    One that was pruned without any may have ended before it asked for all of its parameters.
+    """
+    ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
+    return [t for t in ended if t.state == TrialState.COMPLETE or t.intermediate_values]
