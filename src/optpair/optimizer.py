@@ -291,8 +291,8 @@ class Optimizer(Tables):
             value: the value, within ±1e300, or a list if it was measured several times. With
                 several outcomes, a dict by name, without those that were not measured.
             noise_var: the variance of this value's noise, if you know it; it replaces the
-                optimizer's `noise`. With several outcomes, a dict by name; for a list, the variance
-                of each value in it.
+                optimizer's `noise`. With several outcomes, a dict by name. Of a list, every value
+                has this variance.
             failed: whether the evaluation failed.
             params: what was really run, if that differs from what was asked for: all parameters, or
                 those that differ. They may be between levels or outside the space: the model learns

@@ -354,6 +354,12 @@ def test_several_outcomes_are_told_by_name() -> None:
         ({"size": [0.5, -1]}, None, ValueError, "size must be within its bounds, 0 to 1, not -1"),
         ({"loss": 1.0}, 0.1, TypeError, "noise_var must be a dict with some of"),
         ({"loss": 1.0}, {"gain": 0.1}, ValueError, "noise_var is given for gain, which has no"),
+        (
+            {"loss": [1, 2]},
+            {"loss": [1, 2]},
+            TypeError,
+            r"'loss'. must be one real number, the variance",
+        ),
         ({"loss": 1.0}, {"loss": -1.0}, ValueError, r"noise_var.'loss'. must be a finite variance"),
     ],
 )

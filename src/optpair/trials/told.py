@@ -36,6 +36,10 @@ def read_told(problem: Problem, value: object, noise_var: object, failed: object
     for name, given in values.items():
         noise = noises.pop(name, None)
         label = f"noise_var[{name!r}]" if isinstance(noise_var, Mapping) else "noise_var"
+        if is_list(noise):
+            raise TypeError(
+                f"{label} must be one real number, the variance of each value, not {shown(noise)}"
+            )
         known = None if noise is None else check_noise_var(noise, label)
         numbers = list(given) if is_list(given) else [given]
         outcomes[name] = _measured(problem, name, numbers, known)
