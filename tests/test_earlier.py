@@ -119,6 +119,29 @@ def test_a_saved_search_goes_on_as_if_never_saved(tmp_path: Path) -> None:
     assert [t.params for t in again.trials] == [t.params for t in opt.trials[:5]]
 
 
+def test_units_behind_the_names_of_columns_are_left_out(tmp_path: Path) -> None:
+    plain, table = rows(8), tmp_path / "may.csv"
+    lines = [f"{row['x']!r},{row['y']!r},{row['value']!r} {row['value']!r},Ann" for row in plain]
+    table.write_text("\n".join(["x (mol/L),y [°C],value (%),operator", *lines]))
+    (study,) = after(table)._session.earlier
+    assert study.rows == after(plain)._session.earlier[0].rows
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("x,y,yield (%)", r"earlier\[0\]: it has no column 'value' with the values; there are 'x'"),
+        ("X (mol/L),y,value", r"it has no column 'x': did you mean 'X \(mol/L\)'\? Rename it"),
+        ("x,y [log],value", "may hold logarithms of parameter 'y'"),
+        ("a,b,value", "shares no parameter with the space"),
+    ],
+)
+def test_a_column_that_is_missed_is_named(tmp_path: Path, header: str, message: str) -> None:
+    (tmp_path / "may.csv").write_text(f"{header}\n0.1,0.2,3\n0.3,0.4,5\n")
+    with pytest.raises(ValueError, match=message):
+        after(tmp_path / "may.csv")
+
+
 def test_a_damaged_earlier_study_in_a_file_is_named(tmp_path: Path) -> None:
     run(after(rows()), 1).save(tmp_path / "run.json")
     document = json.loads((tmp_path / "run.json").read_text())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +15,7 @@ from optpair.problem.problem import VALUE, Problem
 from optpair.trials import cells
 from optpair.trials.earlier import EarlierRow, EarlierStudy
 from optpair.trials.history import History
-from optpair.trials.table import TableRow, parse_csv, rows_of
+from optpair.trials.table import TableRow, bare_name, find, parse_csv, rows_of
 from optpair.trials.trial import Trial
 
 Found = tuple[Mapping[str, Any], Mapping[str, tuple[float, float | None]]]
@@ -212,26 +213,56 @@ def _of_optuna(study: Any) -> _Kind:
 
 def _of_rows(rows: Sequence[TableRow], problem: Problem, said: Earlier) -> _Kind:
     names = [said.value] if said.value else list(problem.names)
-    return _Kind(None, dict.fromkeys(names), list(_cells(rows, names, problem)))
+    columns = list(dict.fromkeys(name for row in rows for name in row.cells))
+    params = {
+        name: find(name, columns, f"parameter {name!r}", needed=False) for name in problem.space
+    }
+    values = {name: find(name, columns, f"outcome {name!r}", needed=False) for name in names}
+    for name, column in params.items():
+        if not column:
+            _check_not_meant(name, columns, {*params.values(), *values.values()})
+    if rows and not any(values.values()):
+        raise ValueError(
+            f"it has no column {' or '.join(map(repr, names))} with the values; there are "
+            f"{', '.join(map(repr, columns))}; rename that column, or name it: "
+            f"Earlier(…, value='yield')"
+        )
+    return _Kind(None, dict.fromkeys(names), list(_cells(rows, params, values, problem)))
 
 
-def _cells(rows: Sequence[TableRow], names: Sequence[str], problem: Problem) -> Iterator[Found]:
+def _check_not_meant(name: str, columns: Sequence[str], used: Collection[str]) -> None:
+    """Refuse a parameter without a column where one differs only in upper and lower case."""
+    for column in columns:
+        if column not in used and bare_name(column).lower() == bare_name(name).lower():
+            raise ValueError(f"it has no column {name!r}: did you mean {column!r}? Rename it")
+
+
+def _cells(
+    rows: Sequence[TableRow], params: Mapping[str, str], values: Mapping[str, str], problem: Problem
+) -> Iterator[Found]:
+    """Parameters and outcomes of each row, from their columns; "" where there is none."""
     for row in rows:
         bare = {name: cells.bare(cell) for name, cell in row.cells.items()}
         try:
             outcomes = {
-                name: (cells.number(name, bare[name]), None)
-                for name in names
-                if bare.get(name) is not None
+                name: (_mean(cells.numbers(column, bare[column])), None)
+                for name, column in values.items()
+                if bare.get(column) is not None
             }
-            params = {
-                name: _value(name, p, bare[name])
-                for name, p in problem.space.items()
-                if bare.get(name) is not None
+            known = {
+                name: _value(column, problem.space[name], bare[column])
+                for name, column in params.items()
+                if bare.get(column) is not None
             }
         except (TypeError, ValueError) as error:
             raise type(error)(f"{row.where}: {error}") from error
-        yield params, outcomes
+        yield known, outcomes
+
+
+def _mean(given: float | Sequence[float]) -> float:
+    """A number, or the mean of what was measured several times."""
+    several = list(given) if isinstance(given, Sequence) else [given]
+    return math.fsum(number / len(several) for number in several)
 
 
 def _value(name: str, parameter: Parameter, cell: Any) -> Any:

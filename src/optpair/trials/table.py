@@ -190,7 +190,7 @@ def _columns(
     value: str | None,
     trial: str | None,
 ) -> _Columns:
-    params = {name: _find(name, names, f"parameter {name!r}") for name in problem.space}
+    params = {name: find(name, names, f"parameter {name!r}") for name in problem.space}
     outcomes = {name: column(name, problem) for name in problem.names}
     if value is not None:
         if len(outcomes) > 1:
@@ -199,7 +199,7 @@ def _columns(
                 f"columns={{{value!r}: {problem.names[0]!r}}}"
             )
         outcomes = dict.fromkeys(outcomes, value)
-    values = {n: _find(c, names, f"outcome {c!r}", needed=False) for n, c in outcomes.items()}
+    values = {n: find(c, names, f"outcome {c!r}", needed=False) for n, c in outcomes.items()}
     if not any(values.values()):
         hint = "" if value else "; name the column of the outcome: value='yield'"
         raise _missing(f"outcome {next(iter(outcomes.values()))!r}", "", names, hint)
@@ -240,13 +240,18 @@ def _is_flag(cell: Any) -> bool:
     return cell is None or str(cell).lower() in cells.YES | cells.NO
 
 
+def bare_name(name: str) -> str:
+    """The name of a column without its unit."""
+    return _split(name)[0]
+
+
 def _split(name: str) -> tuple[str, str]:
     """A name without its unit, and the unit."""
     found = UNIT.match(name)
     return (found["name"], found["unit"].strip()) if found else (name, "")
 
 
-def _find(wanted: str, names: Sequence[str], what: str, *, needed: bool = True) -> str:
+def find(wanted: str, names: Sequence[str], what: str, *, needed: bool = True) -> str:
     """The column of that name, perhaps with a unit behind it."""
     stem, unit = _split(wanted)
     near = [name for name in names if _split(name)[0] in (wanted, stem)]
