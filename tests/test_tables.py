@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpair import Float, Hyperparameters, Int, Optimizer, Ordinal, Settings, Space, Stop
+from optpair import (
+    Categorical,
+    Float,
+    Hyperparameters,
+    Int,
+    Optimizer,
+    Ordinal,
+    Settings,
+    Space,
+    Stop,
+)
 from optpair.cube.region import Region
 from optpair.engine import goals
 from shell_cases import TINY
@@ -263,3 +273,73 @@ def test_a_day_in_the_lab(tmp_path: Path) -> None:
     assert not opt.done(Stop(gap=1e-9, chance=0.99))
     opt.save(tmp_path / "lab.json")
     assert Optimizer.load(tmp_path / "lab.json").ask() == opt.ask()
+
+
+SHEET = """temperature (°C),solvent,yield (%)
+30,MeCN,31.0
+40,MeCN,48.5
+60,MeCN,71.5
+60,MeCN,71.5
+50,DMF,62.0
+70,DMF,55.0
+30,DMF,35.0
+"""
+
+
+def sheet(tmp_path: Path, text: str = SHEET) -> Path:
+    path = tmp_path / "lab.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def lab_of() -> Optimizer:
+    space = Space({"temperature": Int(20, 80, step=5), "solvent": Categorical(["MeCN", "DMF"])})
+    return Optimizer(space, direction="maximize", seed=0)
+
+
+def test_a_sheet_that_is_read_again_adds_only_what_is_new(tmp_path: Path) -> None:
+    opt, path = lab_of(), sheet(tmp_path)
+    assert str(opt.read_csv(path, value="yield")) == "7 told, 0 failed"
+    again = opt.read_csv(path, value="yield")
+    assert (again.trials, again.known) == ((), 7)
+    assert str(again) == "0 told, 0 failed, 7 known already"
+    longer = sheet(tmp_path, f"{SHEET}60,MeCN,71.5\n65,DMF,61.0\n")
+    found = opt.read_csv(longer, value="yield")
+    assert [trial.value for trial in found.trials] == [71.5, 61.0]  # a third repeat, a new point
+    assert opt.read_csv(longer, value="yield").known == 9
+    assert len(opt.read_csv(longer, value="yield", repeats=True).trials) == 9
+    assert len(opt.trials) == 18
+
+
+def test_a_row_that_was_corrected_is_not_told_beside_the_mistake(tmp_path: Path) -> None:
+    opt = lab_of()
+    opt.read_csv(sheet(tmp_path, SHEET.replace("62.0", "620")), value="yield")
+    path = sheet(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"line 6: it was read before as trial 4 \(620; .*revise\(4"
+    ):
+        opt.read_csv(path, value="yield")
+    opt.revise(4, 62.0)
+    assert opt.read_csv(path, value="yield").known == 7
+    assert [trial.value for trial in opt.trials] == [31.0, 48.5, 71.5, 71.5, 62.0, 55.0, 35.0]
+
+
+def test_a_row_after_trials_of_other_doors_is_new(tmp_path: Path) -> None:
+    opt = lab_of()
+    opt.read_csv(sheet(tmp_path), value="yield")
+    opt.tell({"temperature": 65, "solvent": "DMF"}, 60.5)
+    found = opt.read_csv(sheet(tmp_path, f"{SHEET}65,DMF,61.0\n"), value="yield")
+    assert [trial.id for trial in found.trials] == [8]
+
+
+def test_a_slip_is_named_when_it_is_read(tmp_path: Path) -> None:
+    opt = lab_of()
+    noisy = SHEET.replace("71.5\n60,MeCN,71.5", "71.5\n60,MeCN,70.1")  # equal repeats are exact
+    found = opt.read_csv(sheet(tmp_path, noisy.replace("62.0", "620")), value="yield")
+    assert [trial.id for trial in found.doubted] == [4]
+    assert str(found).endswith(
+        "\ndoubted: trial 4 with 620, far better than the others predict; revise it if it is a "
+        "mistake"
+    )
+    opt.revise(4, 62.0)
+    assert opt.read_csv(sheet(tmp_path, noisy), value="yield").doubted == ()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from optpair.engine.session import Session
 from optpair.locks import Lock
 from optpair.persistence import files
 from optpair.trials import table
@@ -16,6 +17,7 @@ class Tables:
     """The part of an `Optimizer` that reads and writes tables of trials."""
 
     _history: History
+    _session: Session
     _lock: Lock
 
     def tell_many(
@@ -60,8 +62,12 @@ class Tables:
         trial: str | None = "trial",
         delimiter: str | None = None,
         encoding: str = "utf-8-sig",
+        repeats: bool = False,
     ) -> table.Imported:
         """Tell the results in a CSV file, as `tell_many` does.
+
+        Rows that were told already, with the same parameters and values, are skipped: you can read
+        the same sheet again after adding rows to it.
 
         Args:
             path: the file. Its first line has the names of the columns, which may include a unit:
@@ -72,29 +78,35 @@ class Tables:
             delimiter: the character between two cells; by default whichever of `,`, `;`, tab and
                 `|` is most frequent in the first line.
             encoding: the encoding of the file.
+            repeats: whether rows that are the same as told trials are further measurements of them.
 
         Returns:
-            The trials, and what was skipped, known or kept as notes.
+            The trials, and what was skipped, known, doubted or kept as notes.
 
         Raises:
-            ValueError: if the file is not such a table; the message names the line, and nothing
-                changes.
+            ValueError: if the file is not such a table, or has a row that has changed since it was
+                read; the message names the line, and nothing changes.
         """
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise ValueError(f"delimiter must be one character, like ';', not {delimiter!r}")
         text = table.read_text(path, encoding)
         try:
             rows = table.parse_csv(text, delimiter)
-            return self._tell_rows(rows, value=value, columns=columns, trial=trial)
+            options = {"value": value, "columns": columns, "trial": trial}
+            return self._tell_rows(rows, again=not repeats, **options)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{path}: {error}") from None  # the line says it all
 
-    def _tell_rows(self, rows: Sequence[table.TableRow], **options: Any) -> table.Imported:
+    def _tell_rows(
+        self, rows: Sequence[table.TableRow], *, again: bool = False, **options: Any
+    ) -> table.Imported:
         with self._lock.now:
             records, skipped, notes = table.records(self._history.problem, rows, **options)
-            found = self._history.tell_all(records)
+            found = self._history.tell_all(records, again=again)
+            told = [trial for trial in self._history if trial.state == "told"]
+            doubted = tuple(told[i] for i in self._session.doubted(self._history.data()))
         trials = tuple(trial for trial in found if trial is not None)
-        return table.Imported(trials, skipped, len(found) - len(trials), notes)
+        return table.Imported(trials, skipped, len(found) - len(trials), notes, doubted)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A dict per trial, for a table: number, state, values, parameters, reason and notes.

@@ -195,6 +195,15 @@ class Session:
         model = fitting.condition(engine, memory, data, Info(), wider=stream.child(WIDER))
         return Answers(engine, stream, memory, model, data)
 
+    @engine_work
+    def doubted(self, data: Data) -> list[int]:
+        """Which of the told trials have a value that is more likely a mistake than a result.
+
+        Without a model: it takes next to no time, unless a value is far above all others.
+        """
+        judged = fitting.judge(self.engine, data, Info())
+        return sorted({int(trial) for trial in data.trial[judged.doubted.any(axis=1)]})
+
     def done(self, data: Data, stop: Stop, *, fixed: Columns = NOTHING) -> bool:
         """Whether a search is over; see `Stop`.
 

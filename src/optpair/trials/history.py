@@ -7,7 +7,7 @@ fork in another thread, finds the history as it was before or as it is after, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat
@@ -19,6 +19,7 @@ from optpair.shapes import Float
 from optpair.trials.data import Data
 from optpair.trials.looks import fidelities, goes_on, looked_at, revised_look
 from optpair.trials.numbers import check_cost, shown
+from optpair.trials.reread import known_rows
 from optpair.trials.told import Told, read_remarks, read_told
 from optpair.trials.trial import Look, Params, State, Trial, outcomes_from_json
 
@@ -182,14 +183,19 @@ class History:
                 f"{error}; if it was really run so, tell_many([{{…}}]) takes it as data"
             ) from None
 
-    def tell_all(self, records: Iterable[Record]) -> list[Trial | None]:
-        """Record all rows of a table, or none; None for rows that were known already."""
+    def tell_all(self, records: Sequence[Record], *, again: bool = False) -> list[Trial | None]:
+        """Record all rows of a table, or none; None for rows that were known already.
+
+        `again` says that the rows may have been read before; otherwise only those with a trial's
+        number can be known.
+        """
         work = History(self.problem)
         work._entries, work._next = dict(self._entries), self._next
+        known = known_rows(self, records) if again else [None] * len(records)
         found = []
-        for record in records:
+        for record, same in zip(records, known, strict=True):
             try:
-                found.append(work._record(record))
+                found.append(None if same is not None else work._record(record))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{record.where}: {error}; nothing was changed") from error
         self._next = work._next

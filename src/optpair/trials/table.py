@@ -51,6 +51,8 @@ class Imported:
     """Rows of trials that had been told already, with the same values."""
     notes: tuple[str, ...] = field(default=())
     """The columns that were kept as notes."""
+    doubted: tuple[Trial, ...] = field(default=())
+    """All trials whose values look like mistakes; see `Recommendation.doubted`."""
 
     def __str__(self) -> str:
         failed = sum(trial.state == "failed" for trial in self.trials)
@@ -58,7 +60,19 @@ class Imported:
         parts += [f"{self.skipped} without a value skipped"] * bool(self.skipped)
         parts += [f"{self.known} known already"] * bool(self.known)
         notes = f"; kept as notes: {', '.join(self.notes)}" if self.notes else ""
-        return f"{', '.join(parts)}{notes}"
+        return f"{', '.join(parts)}{notes}{''.join(map(_doubt, self.doubted))}"
+
+
+def _doubt(trial: Trial) -> str:
+    """A line about a value that looks like a mistake."""
+    values = {name: own.value for name, own in trial.outcomes.items()}
+    shown = [
+        f"{value:.5g}" if len(values) == 1 else f"{n} {value:.5g}" for n, value in values.items()
+    ]
+    return (
+        f"\ndoubted: trial {trial.id} with {', '.join(shown)}, far better than the others predict; "
+        "revise it if it is a mistake"
+    )
 
 
 def read_text(path: str | Path, encoding: str = "utf-8-sig") -> str:
