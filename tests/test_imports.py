@@ -73,6 +73,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "notes",
         "told",
         "looks",
+        "records",
         "history",
         "earlier",
         "cells",

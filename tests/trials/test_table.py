@@ -14,7 +14,8 @@ from optpair import Categorical, Float, Int, Space
 from optpair.problem.outcomes import Objective
 from optpair.problem.problem import Problem
 from optpair.trials import cells
-from optpair.trials.history import History, Record
+from optpair.trials.history import History
+from optpair.trials.records import Record
 from optpair.trials.table import parse_csv, records, rows_of, to_csv, to_rows
 from optpair.trials.trial import Trial
 

@@ -17,7 +17,7 @@ from optpair.studies.config import StudyError, StudyFile
 from optpair.studies.results import Result, checked, values_of
 from optpair.studies.storage import open_study
 from optpair.studies.worker import add_trial
-from optpair.trials.history import Record
+from optpair.trials.records import Record
 from optpair.trials.table import Imported, parse_csv, read_text, records
 from optpair.trials.trial import Trial
 

@@ -19,7 +19,7 @@ from optpair.shapes import Float
 from optpair.trials.data import Data
 from optpair.trials.looks import fidelities, goes_on, looked_at, revised_look
 from optpair.trials.numbers import check_cost, shown
-from optpair.trials.reread import known_rows
+from optpair.trials.records import Record, known_rows
 from optpair.trials.told import Told, read_remarks, read_told
 from optpair.trials.trial import Look, Params, State, Trial, outcomes_from_json
 
@@ -29,21 +29,6 @@ class Entry(NamedTuple):
 
     trial: Trial
     x: Float[np.ndarray, " D"]
-
-
-class Record(NamedTuple):
-    """What a row of a table says of one trial."""
-
-    where: str
-    """The place of the row, for error messages."""
-    params: Mapping[str, Any]
-    trial: int | None = None
-    """The number of a trial that was asked for."""
-    value: Told = None
-    noise_var: Told = None
-    failed: bool = False
-    reason: str | None = None
-    notes: Mapping[str, str] = MappingProxyType({})
 
 
 class History:
@@ -191,7 +176,7 @@ class History:
         """
         work = History(self.problem)
         work._entries, work._next = dict(self._entries), self._next
-        known = known_rows(self, records) if again else [None] * len(records)
+        known = known_rows(self.problem, self, records) if again else [None] * len(records)
         found = []
         for record, same in zip(records, known, strict=True):
             try:

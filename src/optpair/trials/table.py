@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from optpair.problem.problem import Problem
 from optpair.trials import cells
-from optpair.trials.history import Record
 from optpair.trials.notes import FAILED, REASON, STATE, TRIAL, column, noise_column, taken_names
+from optpair.trials.records import Record
 from optpair.trials.trial import Trial
 
 UNIT = re.compile(r"^(?P<name>.*?\S)\s*[(\[](?P<unit>[^()\[\]]*)[)\]]$")
