@@ -31,6 +31,11 @@ QUOTED = re.compile(r"`([^`]*)`")
 COMPARED: dict[type[ast.cmpop], int] = {ast.LtE: 1, ast.Lt: 1, ast.GtE: -1, ast.Gt: -1, ast.Eq: 0}
 EXAMPLE = "'a + b <= 1', 'a + b + c == 1' or '0.2 <= a + b <= 0.8'"
 
+MEANT = {"≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
+"""What people write for a comparison, and what it is here."""
+
+SINGLE = re.compile(r"(?<![<>=!])=(?![=<>])")
+
 Terms = dict[str, Fraction]  # by name; under "" the constant
 
 
@@ -179,7 +184,11 @@ def parse(text: str) -> Iterator[Limit]:
     try:
         tree = ast.parse(QUOTED.sub(stand_in, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _refused(text, f"cannot be read; write it like {EXAMPLE}") from error
+        found = [f"; for {mark} write {sign}" for mark, sign in MEANT.items() if mark in text]
+        found += ["; for = write =="] * bool(SINGLE.search(text))
+        raise _refused(text, f"cannot be read{''.join(found)}; write it like {EXAMPLE}") from error
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        raise _refused(text, "has an `and`: give a text for each part, in a list")
     if not isinstance(tree, ast.Compare):
         raise _refused(text, f"must be a comparison, like {EXAMPLE}")
     try:
