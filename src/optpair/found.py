@@ -278,7 +278,12 @@ class Belief:
     def chance(self, gap: float) -> float:
         """The probability that the optimum is better than the recommendation by at most `gap`.
 
-        With constraints, only samples in which a point meets them count; 0 if there are none.
+        Args:
+            gap: in units of the objective, at least 0.
+
+        Returns:
+            A number from 0 to 1. With constraints, only samples in which a point meets them count;
+            0 if there are none.
         """
         return within(self.gaps, gap)
 
@@ -287,6 +292,12 @@ class Belief:
 
         The probability is the share of the samples that have their optimum there. It is useful if
         points are discrete: on a shelf (`Space.of_rows`), or with levels and categories.
+
+        Args:
+            most: the most points to return.
+
+        Returns:
+            Pairs of parameters and probability.
         """
         counts: dict[tuple[Any, ...], int] = {}
         first: dict[tuple[Any, ...], Mapping[str, Any]] = {}

@@ -114,6 +114,9 @@ class Front:
 
         Args:
             values: what you would like, for some outcomes: `{"accuracy": 0.95, "energy": 3}`.
+
+        Returns:
+            One of `points`.
         """
         target = _checked("values", values, self.problem.names)
         means = np.array([[point.means[name] for name in target] for point in self.points])
@@ -129,6 +132,9 @@ class Front:
 
         Args:
             weights: how much objectives matter, `{"accuracy": 2, "energy": 1}`; others not at all.
+
+        Returns:
+            One of `points`.
         """
         given = _checked("weights", weights, self.problem.objectives)
         wrong = {name: weight for name, weight in given.items() if weight < 0}

@@ -417,6 +417,9 @@ class Optimizer(Tables):
             stop: how little may be left, and how likely that has to be.
             context: a value for each `Context` of the space, for which the answer is.
 
+        Returns:
+            True if it is over.
+
         Raises:
             ValueError: if there are several objectives.
         """
@@ -584,6 +587,9 @@ class Optimizer(Tables):
     def save(self, path: str | Path) -> None:
         """Write everything that exact continuation needs, as JSON, in one atomic step.
 
+        Args:
+            path: the file, which is replaced if it exists.
+
         Raises:
             FileExistsError: if somebody else has changed the file since this optimizer loaded or
                 saved it; then it stays as it is.
@@ -592,7 +598,17 @@ class Optimizer(Tables):
 
     @classmethod
     def load(cls, path: str | Path) -> Optimizer:
-        """The optimiser that `save` wrote; it continues as the saved one would have."""
+        """The optimiser that `save` wrote; it continues as the saved one would have.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The optimiser, with all its trials.
+
+        Raises:
+            ValueError: if the file is damaged, or of another version of the format.
+        """
         copies = Copies()
         document = documents.loads(copies.read(path), path)
         with documents.blame(path):

@@ -69,7 +69,11 @@ def return_memory() -> None:
 
 
 def limit_threads(count: int) -> None:
-    """Let the engine use at most this many BLAS threads; the default is one."""
+    """Let the engine use at most this many BLAS threads; the default is one.
+
+    Args:
+        count: an int of at least 1. More than one helps only with thousands of trials.
+    """
     global _count
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count must be an int of at least 1, not {count!r}")

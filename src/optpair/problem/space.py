@@ -159,7 +159,14 @@ class Space(Mapping[str, Parameter]):
         return Places(np.array(entries))
 
     def row(self, params: Mapping[str, object]) -> int | None:
-        """The number of the shelf's row with these values, or None."""
+        """The number of the shelf's row with these values.
+
+        Args:
+            params: the parameters of a trial or of an answer.
+
+        Returns:
+            Its index in the rows that `of_rows` was given; None if there is no such row.
+        """
         if self.shelf is None:
             raise ValueError("only a space of rows has rows: see Space.of_rows")
         return self._places.at(self.encode(params, anywhere=True))
@@ -318,7 +325,14 @@ class Space(Mapping[str, Parameter]):
         return x
 
     def fits(self, params: Mapping[str, object]) -> bool:
-        """Whether the values are legal, so that they could be suggested."""
+        """Whether the values are legal, so that they could be suggested.
+
+        Args:
+            params: a value for each active parameter.
+
+        Returns:
+            True if each value is legal; limits are not looked at (see `allows`).
+        """
         try:
             self.check(params)
         except (TypeError, ValueError):

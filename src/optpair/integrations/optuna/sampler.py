@@ -349,7 +349,16 @@ class JESSampler(BaseSampler):
             return replace(found, recommendation=named)
 
     def done(self, study: Study, stop: Stop, *, context: Mapping[str, Any] | None = None) -> bool:
-        """Whether a study is over: hardly anything is left to be won; see `Optimizer.done`."""
+        """Whether a study is over: hardly anything is left to be won; see `Optimizer.done`.
+
+        Args:
+            study: any study, sampled by this sampler or not.
+            stop: how little may be left, and how likely that has to be.
+            context: as in `recommend`.
+
+        Returns:
+            True if it is over.
+        """
         with self._reader.lock:
             model = self._judging(study, stop)
             if model is None:
@@ -359,7 +368,16 @@ class JESSampler(BaseSampler):
     def until(
         self, study: Study, stop: Stop, *, context: Mapping[str, Any] | None = None
     ) -> int | None:
-        """About how many more trials it takes until a study is over; see `Optimizer.until`."""
+        """About how many more trials it takes until a study is over; see `Optimizer.until`.
+
+        Args:
+            study: any study, sampled by this sampler or not.
+            stop: how little may be left, and how likely that has to be.
+            context: as in `recommend`.
+
+        Returns:
+            A number of trials; None if nothing can be said.
+        """
         with self._reader.lock:
             model = self._judging(study, stop)
             if model is None:
@@ -383,8 +401,15 @@ class JESSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Write a report on a study, sampled by this sampler or not; see `Optimizer.report`.
 
-        `name` is its heading, the study's name by default; `context` is what its answers are for:
-        by default, where the `search_space` has a `Context`, that of the last told trial.
+        Args:
+            study: any study, sampled by this sampler or not.
+            path: the file.
+            name: the heading, the study's name by default.
+            context: what the answers are for; by default, if the `search_space` has a `Context`,
+                that of the last told trial.
+
+        Returns:
+            What the report says, as JSON.
         """
         return report.write(self.subject(study, name=name, context=context), path)
 
