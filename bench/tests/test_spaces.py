@@ -20,7 +20,7 @@ from optpair_bench.cli import app
 from optpair_bench.methods import spaces as methods
 from optpair_bench.methods.catalogue import setup
 from optpair_bench.running import experiments
-from optpair_bench.running.rows import append
+from optpair_bench.running.rows import append, read
 from optpair_bench.running.runs import Run, legally, run
 from optpair_bench.tasks import pipelines, shelves, spaces
 
@@ -285,3 +285,46 @@ def test_the_page_shows_what_the_command_prints(name: str, monkeypatch: pytest.M
     assert sum(table.count("\n") for table in tables) > 5
     page = Path(f"docs/{PAGES[name]}.md").read_text(encoding="utf-8")
     assert all(table in page for table in tables)
+
+
+def _lost(name: str) -> dict[int, Any]:
+    rows = list(read(Path(__file__).parents[1] / "results" / f"{name}.jsonl").values())
+    found = analysis.arenas(rows, "inference", analysis.BUDGETS, each=True)
+    return {count: analysis._logs(arena) for count, arena in found.items()}
+
+
+def _said(by_task: dict[str, list[float]]) -> str:
+    """A mean over tasks with its error, as pages write it."""
+    means = [float(np.mean(own)) for own in by_task.values()]
+    over = float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else np.nan
+    return f"{np.mean(means):.2f} ± {analysis.error(by_task, over):.2f}"
+
+
+def test_what_the_pages_say_beside_their_tables() -> None:
+    """Differences that no table has, from the rows."""
+    docs = Path(__file__).parents[2] / "docs"
+    lab, beliefs, shelf = (
+        " ".join((docs / f"{name}.md").read_text(encoding="utf-8").split())
+        for name in ("lab", "beliefs", "shelves")
+    )
+    plates = [arena.differences("optuna-gp-8", "optpair-8") for arena in _lost("plates").values()]
+    first, second, third = map(_said, plates)
+    assert f"behind our plates by {first}, {second} and {third} on the runs" in lab
+    cost = {}
+    for count, arena in _lost("beliefs").items():
+        own = arena.differences("optpair-wrong", "optpair")["box-branin@5%"]
+        cost[count] = f"{np.mean(own):.2f} ± {np.std(own, ddof=1) / np.sqrt(len(own)):.2f}"
+    assert f"wrong ones cost {cost[10]} at 10·D and {cost[20]} at 20·D" in beliefs
+    root = Path(__file__).parents[1] / "results"
+    pairs = np.array(
+        [
+            pair
+            for row in read(root / "shelf-tuning.jsonl").values()
+            for pair in zip(row["checkpoints"]["chance"], row["checkpoints"]["top"], strict=True)
+        ]
+    )
+    for low, high, said in ((0, 0.1, "below 10 %, {}"), (0.1, 0.3, "30 %, {}"), (0.6, 1.1, "{}")):
+        inside = pairs[(pairs[:, 0] >= low) & (pairs[:, 0] < high)]
+        average = f"{np.mean(inside[:, 0]):.0%}".replace("%", " %")
+        words = said.format(f"{average} on average, {int(np.sum(inside[:, 1]))} of {len(inside)}")
+        assert words in shelf
