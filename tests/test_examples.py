@@ -51,7 +51,8 @@ def test_the_gallery_shows_every_example() -> None:
     shown = set(re.findall(r"\]\(gallery/(\w+)\.md\)", gallery))
     assert shown == {path.stem for path in (ROOT / "examples").glob("*.py")}
     for picture in re.findall(r"\]\((\S+\.png)\)", gallery):
-        assert (ROOT / "docs" / picture).exists(), picture
+        for own in (picture, picture.replace(".png", "-phone.png")):  # small, it cannot be read
+            assert (ROOT / "docs" / own).exists(), own
 
 
 def test_epochs(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Gallery: a page for every file in examples/, made while the site is built.
 
-The docstring is its text, the file its code, `docs/gallery/NAME.png` its picture where there is one
-(`docs/hooks/pictures.py` makes them). `gallery.md` names them all; a test holds that.
+The docstring is its text, the file its code, `docs/gallery/NAME.png` its picture where there is
+one, and `NAME-phone.png` the same for phones (`docs/hooks/pictures.py` makes them). `gallery.md`
+names them all; a test holds that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 FOLDER = "gallery"
 
@@ -28,7 +30,8 @@ def page(example: Path, picture: bool) -> str:
     code = example.read_text(encoding="utf-8")
     about = ast.get_docstring(ast.parse(code)) or ""
     title, _, rest = about.partition("\n")
-    image = f"![What the example leads to: its report]({example.stem}.png)\n\n" if picture else ""
+    alt = "What the example leads to: its report"
+    image = f"{either(f'{example.stem}.png', alt)}\n\n" if picture else ""
     rest = re.sub(r"(?:^    .*\n?)+", _shell, rest, flags=re.M)
     heading = re.split(r"[:,.](?=\s|$)", title)[0]
     return (
@@ -36,6 +39,20 @@ def page(example: Path, picture: bool) -> str:
         f'```python title="examples/{example.name}"\n{code}```\n\n'
         "[All examples](../gallery.md)\n"
     )
+
+
+def either(source: str, alt: str) -> str:
+    """A picture that is another one on a phone."""
+    phone = source.replace(".png", "-phone.png")
+    narrow = f'<source media="(max-width: 600px)" srcset="{phone}">'
+    return f'<picture>{narrow}<img src="{source}" alt="{alt}"></picture>'
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """In the gallery, every picture has another one for phones."""
+    if page.file.src_uri != "gallery.md":
+        return markdown
+    return re.sub(r"!\[([^\]]*)\]\(([\w/]+\.png)\)", lambda m: either(m[2], m[1]), markdown)
 
 
 def _shell(lines: re.Match[str]) -> str:

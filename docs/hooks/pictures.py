@@ -1,8 +1,8 @@
 """Pictures of the site that are photographs: run `python docs/hooks/pictures.py`, with Chromium.
 
-Every example that has an optimiser leaves the top of its report as `docs/gallery/NAME.png`; that of
-`examples/report.py` is also `docs/report.png`, dark and as on a phone. `docs/watch.png` is the live
-page of a study, in the same four ways.
+Every example that has an optimiser leaves the top of its report as `docs/gallery/NAME.png`, and as
+on a phone as `NAME-phone.png`; that of `examples/report.py` is also `docs/report.png`, dark and as
+on a phone. `docs/watch.png` is the live page of a study, in the same four ways.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder) / "page.html"
             optimizer.report(page, name=example.stem.replace("_", " "))
-            shoot(page, ROOT / "docs" / "gallery" / f"{example.stem}.png", WIDTH, HEIGHT)
+            gallery = ROOT / "docs" / "gallery"
+            shoot(page, gallery / f"{example.stem}.png", WIDTH, HEIGHT)
+            shoot(page, gallery / f"{example.stem}-phone.png", PHONE, 844)
             if example.stem == "report":
                 optimizer.report(page, name="A made-up training run")
                 four_ways(page, "report", 742)
