@@ -67,6 +67,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "trials": (
         "estimate",
         "transform",
+        "usual",
         "numbers",
         "trial",
         "data",

@@ -325,7 +325,7 @@ def test_the_sampler_goes_by_revisions() -> None:
 
 def test_a_point_of_ones_own(tmp_path: Path) -> None:
     path = write(tmp_path)
-    assert run("tell", path, *POINT, -0.25, "--noise-var", 0.1)[1] == "trial 0: told\n"
+    assert run("tell", path, *POINT, -0.25, "--noise-var", 0.1)[1] == "trial 0: told, -0.25\n"
     given = '{"x": -1, "n": 0, "c": "a", "b": true}'
     assert run("tell", path, "--params", given, "--failed", "--message", "spilt")[0] == 0
     rows = [lifecycle.row(trial, load(path)) for trial in lifecycle.trials(open_study(load(path)))]
@@ -341,7 +341,7 @@ def test_the_point_of_a_trial_that_is_out_means_that_trial(tmp_path: Path) -> No
     run("ask", path)
     params = lifecycle.trials(open_study(load(path)))[0].params
     words = [w for n, v in params.items() for w in ("--params", f"{n}={v}")]
-    assert run("tell", path, *words, 1.5)[1] == "trial 0: told\n"
+    assert run("tell", path, *words, 1.5)[1] == "trial 0: told, 1.5\n"
     assert [t.value for t in lifecycle.trials(open_study(load(path)))] == [1.5]
 
 

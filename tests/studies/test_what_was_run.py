@@ -191,6 +191,28 @@ def test_a_typed_point_off_the_grid_is_referred_to_a_table(
     assert (told.actual["catalyst"], told.actual["temperature"]) == (catalyst, temperature)
 
 
+def said(*arguments: object) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+def test_a_slip_is_named_when_it_is_told_and_is_not_the_best(path: Path) -> None:
+    rows = [f"{c},{t},MeCN,{40 + c + t / 10}" for c in (0.5, 2.0) for t in (30, 40, 50, 60)]
+    path.with_name("may.csv").write_text("\n".join(["catalyst,temperature,solvent,value", *rows]))
+    assert "doubted" not in said("import", path, path.with_name("may.csv"))
+    point = {"catalyst": 1.0, "temperature": 45, "solvent": "MeCN", "stirrer": 300}
+    own = ["--params", json.dumps(point)]
+    assert said("tell", path, *own, 454).startswith("trial 8: told, 454; far better than the")
+    status = said("status", path)
+    assert "best observed 48 in trial 7" in status
+    assert "doubted: 454 in trial 8, far better than the others predict" in status
+    assert shown("status", path)["doubted"][0]["trial"] == 8
+    assert said("revise", path, 8, 45.4) == "trial 8: told, 45.4"
+    assert shown("status", path)["doubted"] == []
+    assert shown("tell", path, *own, 45.9)["doubted"] is False
+
+
 def test_what_was_run_goes_with_a_trial_that_has_a_result(path: Path) -> None:
     shown("ask", path)
     assert "--actual is for" in refused("tell", path, 0, "--cancel", "--actual", "temperature=42")

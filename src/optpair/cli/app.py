@@ -290,7 +290,7 @@ def tell(
             found = commands.cancel(study, trial)
         else:
             found = commands.tell(study, trial, said, actual or ())
-        _show(found, json, f"trial {found['trial']}: {found['state']}")
+        _show(found, json, words.told(found))
 
 
 @app.command(context_settings=NEGATIVE)
@@ -320,12 +320,10 @@ def revise(
         _fail("give one of VALUE and --failed", USAGE)
     noise = told.variances(noise_var, values, failed, message)
     with _study(file) as study:
-        from optpair.studies import commands, results
+        from optpair.studies import commands
 
         found = commands.revise(study, trial, commands.Told(values, noise, message), actual or ())
-        now = found.get("outcomes") or ({"value": found.get("value")} if values else {})
-        shown = f", {results.brief(now)}" if values else ""
-        _show(found, json, f"trial {trial}: {found['state']}{shown}")
+        _show(found, json, words.told(found))
 
 
 def _whole(name: str, rest: list[str]) -> int:

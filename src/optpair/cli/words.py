@@ -23,6 +23,9 @@ def status(found: dict[str, Any], observed: bool = True) -> str:
         lines.append("paused: workers wait until optpair resume")
     if observed:  # a recommendation has it too
         lines += _observed(found)
+    lines += [
+        f"doubted: {_value(row)} in trial {row['trial']}, {_why()}" for row in found["doubted"]
+    ]
     lines += [f"failed: trial {row['trial']}: {row['reason']}" for row in found["failures"]]
     lines += [
         f"{row['state']}: trial {row['trial']}, since {_minute(row['started'])}: "
@@ -30,6 +33,25 @@ def status(found: dict[str, Any], observed: bool = True) -> str:
         for row in found["out"]
     ]
     return "\n".join(lines)
+
+
+def told(row: dict[str, Any]) -> str:
+    """What came of a trial that was told, for whoever has typed it."""
+    shown = f", {_value(row)}" if row["state"] == "told" else ""
+    doubt = f"; {_why()}" if row.get("doubted") else ""
+    return f"trial {row['trial']}: {row['state']}{shown}{doubt}"
+
+
+def _value(row: dict[str, Any]) -> str:
+    from optpair.studies.results import brief  # late: `--help` answers at once
+
+    return brief(row.get("outcomes") or {"value": row.get("value")})
+
+
+def _why() -> str:
+    from optpair.studies.doubts import WHY
+
+    return WHY
 
 
 def _minute(when: str | None) -> str:
@@ -54,10 +76,8 @@ def _observed(found: dict[str, Any]) -> list[str]:
     if best == [] or (best is None and "outcomes" in found and found["counts"].get("told")):
         return ["best observed: none yet; no trial has all objectives and meets all constraints"]
     rows = best if isinstance(best, list) else [best] if best else []
-    from optpair.studies.results import brief  # late: `--help` answers at once
-
     return [
-        f"best observed {brief(row.get('outcomes') or {'value': row.get('value')})} in trial "
+        f"best observed {_value(row)} in trial "
         f"{row['trial']}: {_short({**row['params'], **row['actual']})}"
         for row in rows
     ]

@@ -21,17 +21,16 @@ from optpair.gp.inference.mode import fit_mode
 from optpair.gp.likelihood import Sample
 from optpair.gp.posterior import fit
 from optpair.gp.process import Process
-from optpair.shapes import Bool, Float
+from optpair.shapes import Bool
 from optpair.trials.data import Measured
 from optpair.trials.transform import Scaling
+from optpair.trials.usual import FEWEST, far_above
 
 CHANCE = 0.002  # ε
 SLIP = 10.0  # standard deviations of the other values
-FAR = 8.0  # robust spreads above the median: only values at least so high are examined,
-LOOKS = 2  # and of these only the farthest
+LOOKS = 2  # values that are examined: of those far above all others, the farthest
 ABSURD = 1e100  # standard deviations: the squares of larger distances overflow
 SAME = 1e-6  # of the cube: two trials this close count as one point
-FEWEST = 6  # values: with fewer, there is no telling what is usual
 
 
 def doubted(measured: Measured, process: Process, warp: bool, most: int) -> Bool[np.ndarray, " n"]:
@@ -39,7 +38,7 @@ def doubted(measured: Measured, process: Process, warp: bool, most: int) -> Bool
     n = len(measured.y)
     found = np.zeros(n, dtype=bool)
     for _ in range(n // FEWEST):  # one doubt at a time: the next is judged without it
-        for row in _far(measured.y, found)[:LOOKS]:
+        for row in far_above(measured.y, found)[:LOOKS]:
             others = ~found
             others[row] = False
             if measured.noise_var[row] == 0 or _agreed(measured, row):
@@ -50,20 +49,6 @@ def doubted(measured: Measured, process: Process, warp: bool, most: int) -> Bool
         else:
             break
     return found
-
-
-def _far(y: Float[np.ndarray, " n"], found: Bool[np.ndarray, " n"]) -> list[int]:
-    """The rows whose values are far above the others, the farthest first."""
-    left = y[~found]
-    if len(left) < FEWEST:
-        return []
-    largest = float(np.max(np.abs(left)))
-    relative = y / largest if largest > 0 else y
-    middle = np.median(relative[~found])
-    unit = 1.4826 * np.median(np.abs(relative[~found] - middle))
-    above = np.where(found, -np.inf, relative - middle)
-    order = np.argsort(-above, kind="stable")
-    return [int(row) for row in order if above[row] > FAR * unit and above[row] > 0]
 
 
 def _agreed(measured: Measured, row: int) -> bool:

@@ -21,6 +21,7 @@ from optpair.studies.answers import as_json, chosen, to_go
 from optpair.studies.checkpoints import continuable
 from optpair.studies.config import ENDLESS, StudyError, StudyFile
 from optpair.studies.control import Order
+from optpair.studies.doubts import doubted
 from optpair.studies.endings import Ending, Endings
 from optpair.studies.lifecycle import forget
 from optpair.studies.lifecycle import trials as _trials
@@ -144,7 +145,9 @@ def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
     found = _trials(study)
     counts = lifecycle.count(found)
     failed = [trial for trial in found if lifecycle.state(trial) == "failed"]
-    observed = [lifecycle.row(trial, file) for trial in best(found, file)]
+    slips = doubted(file, study, found)
+    sure = [trial for trial in found if trial.number not in slips]
+    observed = [lifecycle.row(trial, file) for trial in best(sure, file)]
     return {
         "study": file.name,
         "storage": shown(file),
@@ -156,6 +159,7 @@ def status(file: StudyFile, study: Study | None = None) -> dict[str, Any]:
         "counts": dict(counts),
         "paused": control.read(study).paused,
         "best_observed": observed if len(file.objectives) > 1 else next(iter(observed), None),
+        "doubted": [lifecycle.row(found[number], file) for number in slips],
         "failures": [_failure(trial) for trial in failed[-LAST:]],
         "out": [
             lifecycle.row(t, file) for t in found if lifecycle.state(t) in ("running", "by hand")
@@ -288,7 +292,14 @@ def _ended(
         now = _trials(study)[number]  # it came through, and the answer was lost; or somebody else
         if (lifecycle.state(now), values_of(now, file)) != (wanted, values or {}):
             raise _not_out(now) from error
-    return lifecycle.row(_trials(study)[number], file)
+    return _told_row(file, study, number)
+
+
+def _told_row(file: StudyFile, study: Study, number: int) -> dict[str, Any]:
+    """A trial as JSON, and whether its value looks like a mistake."""
+    found = _trials(study)
+    row = lifecycle.row(found[number], file)
+    return row | {"doubted": row["state"] == "told" and number in doubted(file, study, found)}
 
 
 def tell_own(file: StudyFile, params: Sequence[str], told: Told) -> dict[str, Any]:
@@ -304,7 +315,7 @@ def tell_own(file: StudyFile, params: Sequence[str], told: Told) -> dict[str, An
     before = len(_trials(study))
     add_trial(study, file, own, result)
     new = (t for t in reversed(_trials(study)[before:]) if t.params == own)
-    return lifecycle.row(next(new), file)
+    return _told_row(file, study, next(new).number)
 
 
 def revise(file: StudyFile, number: int, told: Told, actual: Sequence[str] = ()) -> dict[str, Any]:
@@ -327,7 +338,7 @@ def revise(file: StudyFile, number: int, told: Told, actual: Sequence[str] = ())
     said = None if told.message is None else told.message[-KEPT:]
     ran = read_actual(actual, file.space, trial)
     retry(lambda: write_revision(study, number, value or None, noise, said, several, ran))
-    return lifecycle.row(_trials(study)[number], file)
+    return _told_row(file, study, number)
 
 
 def _numbered(file: StudyFile, found: list[FrozenTrial], number: int) -> FrozenTrial:

@@ -326,6 +326,16 @@ class JESSampler(BaseSampler):
                 raise ValueError("reference is for several objectives; there is only one here")
             return replace(found, left_out=self._reader.left_out(study))
 
+    def doubted(self, study: Study) -> list[int]:
+        """The numbers of the told trials whose values look like mistakes.
+
+        They do not count until a repeat at the same point agrees; see `Recommendation.doubted`.
+        """
+        with self._reader.lock:
+            model, _ = self._reader.answering(study)
+            told = model.told()
+            return [told[i].id for i in model.session.doubted(model.data(study))]
+
     def belief(self, study: Study, *, context: Mapping[str, Any] | None = None) -> Any:
         """Samples of where the optimum is and what it is worth, and what is still unknown.
 
