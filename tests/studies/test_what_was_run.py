@@ -74,7 +74,9 @@ def model_of(path: Path) -> Any:
 
 def test_a_sheet_is_taken_whole_with_what_is_off_the_grid(path: Path) -> None:
     found = shown("import", path, path.with_name("2025.csv"), "--value", "yield")
-    assert found == {"told": 4, "failed": 0, "skipped": 1, "known": 0, "notes": ["operator"]}
+    assert found == {"told": 4, "failed": 0, "skipped": 1, "known": 0, "notes": ["operator"]} | {
+        "doubted": []
+    }
     model = model_of(path)
     told = model.told()
     assert [t.actual["temperature"] for t in told] == [42, 40, 60, 85]
@@ -98,6 +100,56 @@ def test_the_same_sheet_again_adds_only_what_is_new(path: Path) -> None:
     found = shown("import", path, sheet, "--value", "yield")
     assert (found["told"], found["known"]) == (2, 4)
     assert len(shown("export", path)) == 6
+
+
+def test_a_plate_is_told_by_one_table(path: Path) -> None:
+    sheet = path.with_name("today.csv")
+    shown("import", path, path.with_name("2025.csv"), "--value", "yield")
+    plate = shown("ask", path, "--n", 3)
+    CliRunner().invoke(app, ["export", str(path), "--out", str(sheet)])
+    rows = list(csv.DictReader(io.StringIO(sheet.read_text())))
+    rows[4]["value"] = "61.5"
+    rows[5] |= {"value": "44.5 45.5", "temperature": "37"}  # measured twice, and too cold
+    rows[6] |= {"state": "failed", "operator": "Ann"}
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = shown("import", path, sheet)
+    assert (found["told"], found["failed"], found["known"]) == (2, 1, 4)
+    assert found["notes"] == ["operator"]
+    told = shown("export", path)
+    assert [row["trial"] for row in told] == list(range(7))
+    assert [row["state"] for row in told[4:]] == ["told", "told", "failed"]
+    assert told[4]["params"] == plate[0]["params"]
+    assert (told[5]["value"], told[5]["replicates"]) == (45.0, [44.5, 45.5])
+    assert told[5]["actual"] == {"temperature": 37}
+    assert told[6]["notes"] == {"operator": "Ann"}
+    assert shown("import", path, sheet)["known"] == 7
+    sheet.write_text(sheet.read_text().replace("61.5", "16.5"))
+    assert "trial 4 was already told otherwise (value 61.5" in refused("import", path, sheet)
+
+
+def test_the_point_of_a_trial_that_is_out_tells_that_trial(path: Path) -> None:
+    sheet = path.with_name("today.csv")
+    params = shown("ask", path)["params"]
+    header, row = ",".join(params), ",".join(map(str, params.values()))
+    sheet.write_text(f"{header},value\n{row},61.5\n{row},61.5\n")
+    assert shown("import", path, sheet)["told"] == 2
+    assert [row["value"] for row in shown("export", path)] == [61.5, 61.5]
+    assert shown("status", path)["out"] == []
+    assert shown("import", path, sheet)["known"] == 2
+    assert shown("import", path, sheet, "--repeats")["told"] == 2
+
+
+def test_a_row_that_was_corrected_is_referred_to_its_trial(path: Path) -> None:
+    sheet = path.with_name("2025.csv")
+    shown("import", path, sheet, "--value", "yield")
+    sheet.write_text(SHEET.replace("48.5", "84.5"), encoding="utf-8")
+    said = " ".join(refused("import", path, sheet, "--value", "yield").split())
+    assert "line 3: it was read before as trial 1 (48.5;" in said
+    shown("revise", path, 1, 84.5)
+    assert shown("import", path, sheet, "--value", "yield")["known"] == 4
 
 
 def test_a_row_that_is_refused_changes_nothing(path: Path) -> None:

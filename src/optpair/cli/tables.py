@@ -51,13 +51,18 @@ def import_(
     encoding: Annotated[
         str, typer.Option(help="The encoding of the file.", metavar="NAME")
     ] = "utf-8-sig",
+    repeats: Annotated[
+        bool,
+        typer.Option("--repeats", help="Rows that the study has already were measured again."),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Take trials that were run before or elsewhere from a CSV file.
+    """Take trials that were run before, elsewhere or by hand from a CSV file.
 
     Every row is taken, or none if one is refused. Points may be between levels or outside their
     ranges; columns that are not understood are kept as notes; rows that the study has already are
-    left out. Imported trials count as evaluations.
+    left out. The row of a trial that is out by hand tells it: by its number, in a table that
+    optpair export wrote, or by its parameters. Imported trials count as evaluations.
     """
     with study_of(file) as study:
         from optpair.studies import imports
@@ -65,5 +70,7 @@ def import_(
         other = dict(word.rpartition("=")[::2] for word in columns or ())
         if "" in other:
             fail("--columns must be like NAME=NAME", USAGE)
-        found = imports.read_csv(study, table, value=value, columns=other, encoding=encoding)
+        found = imports.read_csv(
+            study, table, value=value, columns=other, encoding=encoding, repeats=repeats
+        )
         show(found, json, found.pop("text"))

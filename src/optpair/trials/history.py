@@ -66,6 +66,10 @@ class History:
         """How many trials are in a state."""
         return sum(trial.state == state for trial in self)
 
+    def begin(self, trial_id: int) -> None:
+        """Let the next trial have this id, or a higher one."""
+        self._next = max(self._next, trial_id)
+
     def add(self, params: Mapping[str, Any]) -> Trial:
         """A new pending trial."""
         return self._put(self._new(params))
