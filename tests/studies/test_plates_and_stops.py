@@ -81,6 +81,11 @@ def test_a_study_says_how_many_more_trials_it_takes(tmp_path: Path) -> None:
     text = CliRunner().invoke(app, ["recommend", str(path)]).stdout
     line = f"to go          about {more} more trials until at most 0.02 is left to be won, with a"
     assert text.splitlines()[-1] == f"{line} chance of 0.9"
+    write(tmp_path, "[stop]\ngap = 0\nchance = 1\n")  # never
+    text = CliRunner().invoke(app, ["recommend", str(path)]).stdout
+    assert text.splitlines()[-1].startswith(
+        "to go          many more trials, or too early to say, "
+    )
     write(tmp_path)
     assert "until" not in shown("recommend", path)
 

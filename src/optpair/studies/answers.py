@@ -28,9 +28,11 @@ def as_json(found: Recommendation | Front, file: StudyFile) -> dict[str, Any]:
 
 
 def to_go(trials: int | None, stop: Stop) -> str:
-    """A line for people, if the study is not over and it can be said when it will be."""
-    if not trials:
+    """A line for people on when the study will be over; empty if it is."""
+    if trials == 0:
         return ""
+    if trials is None:
+        return f"\nto go          many more trials, or too early to say, until {stop}"
     return f"\nto go          about {trials} more trial{'s' * (trials > 1)} until {stop}"
 
 
