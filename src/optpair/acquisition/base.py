@@ -77,7 +77,7 @@ class Context:
         return only
 
     def need_optima(self, name: str) -> Optima:
-        """The optima, or an error where there are none."""
+        """The optima, or an error if there are none."""
         if self.optima is None:
             raise ValueError(f"{name} needs optima of sample paths")
         return self.optima

@@ -14,7 +14,7 @@ MOST = 4096  # points, conditions and limits aside, up to which they are listed
 
 
 def all_points(region: Region) -> Float[np.ndarray, "N D"] | None:
-    """All legal points; None where they are too many to list."""
+    """All legal points; None if they are too many to list."""
     layout = region.cube.layout
     if region.table is not None:
         return region.table

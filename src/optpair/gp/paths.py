@@ -74,7 +74,7 @@ class Paths:
     update: Num[np.ndarray, "M P n"]  # (K + Σ)⁻¹ (y − μ − g(X) − ε)
     links: Links | None = None  # of the first rows, where they are of earlier studies
     smooth: Num[np.ndarray, "M P n"] | None = None
-    """The update of slightly smoother paths, for single precision; None where it will do itself."""
+    """The update of slightly smoother paths, for single precision; None if not needed."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -224,7 +224,7 @@ def conditioned(
 def _smoothed(
     posterior: Posterior, update: Float[np.ndarray, "M P n"]
 ) -> Float[np.ndarray, "M P n"] | None:
-    """The update if values were noisier by τ; None where they are noisy enough.
+    """The update if values were noisier by τ; None if they are noisy enough.
 
     Where values are nearly exact, the update is so large that its products with covariances have
     no digits left in single precision. With C = K + Σ and the update v, it is (1 + τ C⁻¹)⁻¹ v.

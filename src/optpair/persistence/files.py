@@ -71,7 +71,7 @@ def _sweep(target: Path) -> None:
 
 
 def check_place(path: str | Path) -> Path:
-    """Where the file will be; an error where there can be none."""
+    """Where the file will be; an error if there can be none."""
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.is_dir():
         raise IsADirectoryError(f"cannot save to {path}: it is a folder; name a file in it")
@@ -132,7 +132,7 @@ def _digest(content: bytes) -> str:
 
 @contextmanager
 def claim(path: str | Path) -> Iterator[None]:
-    """Keep a file to this search while it lasts; an error where another search has it.
+    """Keep a file to this search while it lasts; an error if another search has it.
 
     By a lock on a file beside it, which the system releases when the process ends, however it does.
     On a file system without such locks nothing is locked, and `Copies` notices later.

@@ -15,7 +15,7 @@ from optpair.problem.parameters.base import SURE, check_sure
 Direction = Literal["minimize", "maximize"]
 
 MOST_NOISE = 1e150
-OPEN = ", or None where there is none"
+OPEN = ", or None if there is none"
 """A standard deviation beyond this has no finite square."""
 
 
@@ -218,7 +218,7 @@ def check_target(name: str, value: object, instead: str = "") -> float:
 
 
 def _check_bounds(given: object) -> tuple[float | None, float | None] | None:
-    """A pair of ends, of which either may be None; None where both are."""
+    """A pair of ends, of which either may be None; None if both are."""
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise TypeError(
             f"bounds must be a pair like (0, 1), in which either may be None, not {given!r:.80}"

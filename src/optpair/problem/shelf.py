@@ -66,7 +66,7 @@ class Places:
             )
 
     def at(self, x: Reals[np.ndarray, " D"]) -> int | None:
-        """The number of the row at a point; None where there is none."""
+        """The number of the row at a point; None if there is none."""
         far, row = self._tree.query(x, p=np.inf)
         return int(row) if far <= ON else None
 

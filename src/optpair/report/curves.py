@@ -19,7 +19,7 @@ WORST = 0.9  # quantile of the values beyond which they are drawn at the edge
 
 
 def curves(rows: Sequence[Row], sign: float, best: int | None, step: str = "step") -> Markup:
-    """The section; nothing where no trial reported two values.
+    """The section; nothing if no trial reported two values.
 
     Args:
         rows: all trials.

@@ -16,7 +16,7 @@ AnyFindings = Findings | JointFindings
 
 
 def gather(subject: AnySubject) -> AnyFindings | None:
-    """Ask everything that a page shows; None where there is no answer yet."""
+    """Ask everything that a page shows; None if there is no answer yet."""
     if isinstance(subject, JointSubject):
         return outcomes.gather(subject)
     return findings.gather(subject)

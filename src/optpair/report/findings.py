@@ -83,7 +83,7 @@ class Findings:
     noise: Noise
     moments: list[Moment]
     slices: list[Slice]
-    first: Mapping[str, float]  # shares of variance, by parameter; empty where all is flat
+    first: Mapping[str, float]  # shares of variance, by parameter; empty if all is flat
     total: Mapping[str, float]
     predicted: Estimate  # of the told trials
     doubted: list[tuple[Row, float]]  # trials with doubtful values, and what is expected
@@ -108,7 +108,7 @@ class Findings:
 
 
 def gather(subject: Subject) -> Findings | None:
-    """Ask everything; None where no trial has a value."""
+    """Ask everything; None if no trial has a value."""
     model, told, sign = subject.model, subject.told, subject.sign
     if model is None or model.answers is None:
         return None
@@ -193,7 +193,7 @@ def success(
     grids: Mapping[str, np.ndarray],
     rows: Sequence[Row],
 ) -> tuple[float | None, dict[str, Succeeds]]:
-    """The chance of success at a point, and along every parameter; None where none has failed."""
+    """The chance of success at a point, and along every parameter; None if none has failed."""
     here = answers.success(x[None])
     if here is None:
         return None, {}

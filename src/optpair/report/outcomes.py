@@ -130,7 +130,7 @@ class JointFindings:
 
 
 def gather(subject: JointSubject) -> JointFindings | None:
-    """Ask everything; None where no trial has a value of every objective."""
+    """Ask everything; None if no trial has a value of every objective."""
     answers = subject.model.answers
     if answers is None:
         return None

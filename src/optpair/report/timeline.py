@@ -65,7 +65,7 @@ def lanes(rows: Sequence[Row]) -> tuple[list[str], list[Bar]]:
 
 
 def timeline(rows: Sequence[Row]) -> Markup:
-    """The section; nothing where trials have no times, or are too many."""
+    """The section; nothing if trials have no times, or are too many."""
     names, bars = lanes(rows)
     length = max((bar.end for bar in bars), default=0.0)
     if not length > 0 or len(names) > MOST_LANES or len(bars) > MOST_BARS:

@@ -29,7 +29,7 @@ NAME = re.compile(r"\d+-[\da-f]{8}")
 def checkpoint(
     file: StudyFile, study: Study, trial: Trial, before: int | None
 ) -> Iterator[Path | None]:
-    """The folder of a trial while it is evaluated; None where the space has no fidelity.
+    """The folder of a trial while it is evaluated; None if the space has no fidelity.
 
     `before` is the trial that it continues. An empty folder is removed.
     """

@@ -280,7 +280,7 @@ def _ended(
     action: Callable[[Study, FrozenTrial], None],
     values: Mapping[str, float] | None,
 ) -> dict[str, Any]:
-    """End a trial that is out; `values` are those that it then has, None where it is forgotten."""
+    """End a trial that is out; `values` are those that it then has, None if it is forgotten."""
     study = open_study(file, make=False)
     trial = _numbered(file, _trials(study), number)
     if trial.state != TrialState.RUNNING:

@@ -112,7 +112,7 @@ class StudyFile:
 
     @property
     def noise(self) -> float | None:
-        """The standard deviation of the noise of the only outcome; None where it has a name."""
+        """The standard deviation of the noise of the only outcome; None if it has a name."""
         return None if self.named else self.outcomes[VALUE].noise
 
 

@@ -88,7 +88,7 @@ class Endings:
 def failing_alike(trials: Sequence[FrozenTrial], first: int = 0) -> str | None:
     """The one reason for which all trials from a number on failed, if they are enough.
 
-    None where any trial of the study has a value. Reasons that differ only by numbers are alike.
+    None if any trial of the study has a value. Reasons that differ only by numbers are alike.
     """
     states = [lifecycle.state(trial) for trial in trials]
     if "told" in states:

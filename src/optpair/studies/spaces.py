@@ -106,7 +106,7 @@ class StudySpace(Mapping[str, BaseDistribution]):
 
     @cached_property
     def domain(self) -> Domain:
-        """What the model knows of it; its space is an error where nothing can be tried."""
+        """What the model knows of it; its space is an error if nothing can be tried."""
         limits, own = Limits.parse(self.where), self.parameters
         return Domain(self, limits=limits, given=own, shelf=self.shelf)
 
@@ -119,7 +119,7 @@ class StudySpace(Mapping[str, BaseDistribution]):
         return tuple(self._labels[0]) if self._labels else ()
 
     def labels(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What labels the row with these values; nothing where it is none."""
+        """What labels the row with these values; nothing if it is none."""
         if self.shelf is None or not self._labels:
             return {}
         row = self.shelf.row(params)

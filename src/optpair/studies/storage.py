@@ -84,7 +84,7 @@ def open_storage(url: str, *, make: bool = True) -> BaseStorage:
 
 
 def open_study(file: StudyFile, sampler: BaseSampler | None = None, *, make: bool = True) -> Study:
-    """The study, made where it is new; an error where the stored one is another.
+    """The study, made where it is new; an error if the stored one is another.
 
     Where `make` is false nothing is made, and a study that is not there is an error.
     """
@@ -167,7 +167,7 @@ def is_there(url: str) -> bool:
 
 
 def file_of(url: str) -> Path | None:
-    """The file that a storage is in; None where it is a server's."""
+    """The file that a storage is in; None if it is a server's."""
     return _path(url) if _is_file(url) else None
 
 

@@ -36,7 +36,7 @@ def guarded(value: object) -> object:
 def bare(cell: object) -> Any:
     """A cell without blanks around it, or the mark that `guarded` put before it.
 
-    None where it is empty: no text, NaN, or what tables have for that.
+    None if it is empty: no text, NaN, or what tables have for that.
     """
     if isinstance(cell, str):
         text = cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell.strip()

@@ -164,7 +164,7 @@ def records(
         rows: of `rows_of` or `parse_csv`.
         value: the column of the only outcome, where it is not called as the outcome is.
         columns: other names of columns: what each is called in the rows → what is in it.
-        trial: the column of trials' numbers; None where the numbers are of another search.
+        trial: the column of trials' numbers; None if the numbers are of another search.
     """
     if not rows:
         return [], 0, ()
@@ -300,7 +300,7 @@ def _missing(what: str, meant: str, names: Sequence[str], hint: str) -> ValueErr
 
 
 def _record(problem: Problem, columns: _Columns, row: TableRow) -> Record | None:
-    """What a row says; None where it has no value."""
+    """What a row says; None if it has no value."""
     try:
         return _read(problem, columns, row)
     except (TypeError, ValueError) as error:

@@ -164,7 +164,7 @@ class Float(Guessed):
 
     @cached_property
     def _last(self) -> int | None:
-        """The index of the last level; None where there are none at even distances."""
+        """The index of the last level; None if there are none at even distances."""
         if self._step is None:
             return None
         span = _EXACT.subtract(_decimal(self.high), _decimal(self.low))
