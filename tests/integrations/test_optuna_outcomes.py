@@ -334,3 +334,52 @@ def test_a_front_names_what_it_leaves_out() -> None:
     assert front.left_out == {"y": "not in search_space"}
     assert str(front).endswith("\nleft out       y (not in search_space)")
     assert sampler.belief(study).recommendation.left_out == front.left_out
+
+
+def accuracy(trial: optuna.Trial) -> float:
+    luck = 0.02 * (trial.number % 2)
+    return 0.99 - 0.02 * trial.suggest_float("x", 0, 1) - luck
+
+
+def test_predictions_stay_within_bounds() -> None:
+    highest = []
+    for bounds in (None, (0, 1)):
+        sampler = JESSampler(seed=0, bounds=bounds)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        study.optimize(accuracy, n_trials=4)
+        assert sampler.recommend(study).interval[1] <= max(sampler.belief(study).values)
+        highest.append(max(sampler.belief(study).values))
+    assert highest[0] > 1 + 1e-6
+    assert highest[1] == 1.0
+
+
+def test_bounds_of_several_objectives_have_names() -> None:
+    sampler = JESSampler(seed=0, bounds={"accuracy": (0, 1)})
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+    study.set_metric_names(["accuracy", "size"])
+    study.optimize(lambda trial: (accuracy(trial), trial.params["x"]), n_trials=2)
+    objectives = sampler._reader.outcomes(study).objectives
+    assert objectives["accuracy"].bounds == (0.0, 1.0)
+    assert objectives["size"].bounds is None
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ((0, 1), "bounds=.0.0, 1.0. are for one objective, and study .* has 2; give a dict like"),
+        ({"accurcy": (0, 1)}, "bounds has 'accurcy', .* did you mean 'accuracy'"),
+    ],
+)
+def test_bounds_without_a_place(bounds: Any, said: str) -> None:
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    study.set_metric_names(["accuracy", "size"])
+    study.sampler = JESSampler(seed=0, bounds=bounds)
+    with pytest.raises(ValueError, match=said):
+        study.ask(SPACE)
+
+
+def test_bad_bounds() -> None:
+    with pytest.raises(ValueError, match="bounds must increase"):
+        JESSampler(bounds=(1, 0))
+    with pytest.raises(TypeError, match="bounds must be a pair"):
+        JESSampler(bounds=3)  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from optpair import Stop
-from optpair.integrations.optuna import JESPruner, JESSampler
-from optpair.integrations.optuna.steps import Steps
+from optpair.integrations.optuna import NOISE_VAR, JESPruner, JESSampler
+from optpair.integrations.optuna.steps import Steps, variance_of_one
 
 SPACE = {"x": optuna.distributions.FloatDistribution(0, 1)}
 EPOCHS = 27
@@ -223,6 +223,84 @@ def test_steps() -> None:
     assert Steps(10, 10).looks(cut).keys() == {1}
 
 
+FOLDS, LOUD, QUIET = 9, 0.3, 0.02  # the noise of one fold, and of all of them together
+
+
+@pytest.fixture(scope="module")
+def folded() -> Any:
+    """A study that reports running means of folds; every third trial was pruned at the first."""
+    rng = np.random.default_rng(0)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        apart = rng.standard_normal(FOLDS)
+        scores = 4 * (x - 0.3) ** 2 + LOUD * (apart - apart.mean()) + QUIET * rng.standard_normal()
+        means = np.cumsum(scores) / np.arange(1, FOLDS + 1)
+        for step, mean in enumerate(means[: 1 if trial.number % 3 == 2 else FOLDS]):
+            trial.report(mean, step)
+        if trial.number % 3 == 2:
+            raise optuna.TrialPruned
+        return float(means[-1])
+
+    study.optimize(objective, n_trials=36)
+    return study
+
+
+def test_the_noise_of_running_means_falls_with_the_step(folded: Any) -> None:
+    whole = [t for t in folded.trials if t.state == TrialState.COMPLETE]
+    one = variance_of_one(folded.trials)
+    assert one is not None
+    # the median of 24 variances with 8 degrees of freedom: a standard error of about 14 %
+    assert one == pytest.approx(LOUD**2, rel=0.4)
+    assert variance_of_one(whole) == one
+    sampler = JESSampler(seed=0, search_space=SPACE, running_means=True)
+    data = sampler._reader.read(folded, SPACE).data(folded)
+    steps = np.round(FOLDS ** data.X[:, -1]).astype(int)  # on their scale
+    expected = np.where(steps == FOLDS, np.nan, one / steps)
+    np.testing.assert_allclose(data.noise_var[:, 0], expected)
+    assert set(steps) == {1, 3, 9}
+
+
+def test_running_means_make_intervals_narrower(folded: Any) -> None:
+    widths = []
+    for running_means in (False, True):
+        sampler = JESSampler(seed=0, search_space=SPACE, running_means=running_means)
+        best = sampler.recommend(folded)
+        low, high = best.interval
+        assert low <= 4 * (best.params["x"] - 0.3) ** 2 <= high
+        widths.append(high - low)
+    assert widths[1] < widths[0] / 2
+
+
+def test_variance_of_one() -> None:
+    scores = [1.0, 3.0, 2.0, 6.0]
+    means = dict(enumerate(np.cumsum(scores) / np.arange(1, 5)))
+    middle = (1 - 2 / 27) ** 3  # of chi-square with 3 degrees of freedom, over 3
+    found = variance_of_one([trial_of(means)])
+    assert found == pytest.approx(np.var(scores, ddof=1) / middle)
+    assert variance_of_one([]) is None
+    assert variance_of_one([trial_of(means, TrialState.PRUNED)]) is None
+    assert variance_of_one([trial_of({0: 1.0, 1: 2.0, 3: 1.0})]) is None  # a step is missing
+    assert variance_of_one([trial_of(dict.fromkeys(range(5), 1.0))]) is None  # no spread
+
+
+def test_a_noise_that_was_told_counts() -> None:
+    study = optuna.create_study()
+    for number in range(3):
+        trial = study.ask(SPACE)
+        for step, value in enumerate((1.0, 2.0 + number, 1.5)):
+            trial.report(value, step)
+        trial.set_user_attr(NOISE_VAR, 0.25)
+        pruned = number == 2
+        study.tell(trial, None if pruned else 1.5, TrialState.PRUNED if pruned else None)
+    sampler = JESSampler(seed=0, search_space=SPACE, running_means=True)
+    data = sampler._reader.read(study, SPACE).data(study)
+    target = data.X[:, -1] == 1.0
+    assert target.sum() == 3  # the third trial was pruned at its last step
+    assert set(data.noise_var[target, 0][:2]) == {0.25}
+
+
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
@@ -235,6 +313,11 @@ def test_steps() -> None:
 def test_bad_options(options: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match="must be"):
         JESPruner(**options)
+
+
+def test_running_means_are_a_yes_or_no() -> None:
+    with pytest.raises(TypeError, match="running_means must be True or False, not 'yes'"):
+        JESSampler(running_means="yes")  # type: ignore[arg-type]
 
 
 def test_pages_and_recommendations_have_the_users_parameters_alone(tmp_path: Any) -> None:

@@ -116,7 +116,10 @@ class StudyFile:
         return None if self.named else self.outcomes[VALUE].noise
 
 
-_OTHERS = "optpair report and optpair watch also read storages of Optuna and saved runs"
+_OTHERS = (
+    "optpair report and optpair watch also read storages of Optuna and saved runs, and optpair "
+    "report --json prints their recommendation"
+)
 
 
 def load(path: str | Path) -> StudyFile:

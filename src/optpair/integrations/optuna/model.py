@@ -24,7 +24,7 @@ from optpair.integrations.optuna.attributes import (
 )
 from optpair.integrations.optuna.outcomes import StudyOutcomes
 from optpair.integrations.optuna.space import Domain
-from optpair.integrations.optuna.steps import STEP, Steps
+from optpair.integrations.optuna.steps import STEP, Steps, variance_of_one
 from optpair.problem.problem import Problem
 from optpair.trials.data import Data
 from optpair.trials.trial import Look, Measurement, Trial
@@ -45,8 +45,12 @@ class StudyModel:
     revised: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     steps: Steps | None = None
     """Those of whole trials, whether they are modelled or not."""
+    averages: bool = False
+    """Whether what trials report are running means."""
     continued: dict[int, int] = field(default_factory=dict)
     """From the number of a trial that continues another to the number of that one."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """The step of each trial's last look, where steps are modelled."""
 
     @property
     def problem(self) -> Problem:
@@ -127,7 +131,7 @@ class StudyModel:
         point = None if last is None else self.point(trial, last)
         if last is None or point is None:
             return None
-        self.points[number] = point
+        self.points[number], self.ends[number] = point, last
         before = tuple(Look({STEP: n}, own) for n, own in looks.items() if n < last)
         told, params = looks[last], dict(trial.params)
         return Trial(number, params, "told", told, told_params=ran, looks=before)
@@ -196,7 +200,39 @@ class StudyModel:
                 points[trial.number] = x
         if running and self.domain.steps is not None:
             known += self._running(study)
+        if self.averages and self.domain.steps is not None:
+            known = self._with_noise(study, known, self.domain.steps.count)
         return Data.of(self.problem, known, points | self.points)
+
+    def _with_noise(self, study: Study, known: list[Trial], whole: int) -> list[Trial]:
+        """The same trials, with the noise of running means where it was not told.
+
+        That of whole trials is inferred: all folds together have each row once, and so differ less
+        between trials than as many independent values would.
+        """
+        variance = variance_of_one(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+        (name,) = self.outcomes.objectives
+        if variance is None or self.outcomes.objectives[name].noise is not None:
+            return known
+
+        def noisy(found: Mapping[str, Measurement], steps: int) -> dict[str, Measurement]:
+            own = found[name]
+            told = steps >= whole or own.noise_var is not None or own.replicates
+            return {**found, name: own if told else own._replace(noise_var=variance / steps)}
+
+        return [
+            trial
+            if name not in trial.outcomes or trial.id not in self.ends
+            else replace(
+                trial,
+                outcomes=noisy(trial.outcomes, self.ends[trial.id]),
+                looks=tuple(
+                    look._replace(outcomes=noisy(look.outcomes, int(look.at[STEP])))
+                    for look in trial.looks
+                ),
+            )
+            for trial in known
+        ]
 
     def _running(self, study: Study) -> list[Trial]:
         """What trials that are under way have reported; they are pending as well."""

@@ -10,10 +10,11 @@ from optuna.distributions import BaseDistribution
 
 from optpair.engine.session import Session, region_of
 from optpair.gp.hyperparameters import Hyperparameters
+from optpair.integrations.optuna.outcomes import Bounds
 from optpair.integrations.optuna.space import Domain, SearchSpace
 from optpair.problem.beliefs import Belief
 from optpair.problem.limits import Limits, Where
-from optpair.problem.outcomes import Outcome
+from optpair.problem.outcomes import Objective, Outcome
 from optpair.problem.problem import Problem
 from optpair.problem.space import Float, Space
 
@@ -29,6 +30,10 @@ class Options:
     limits: Limits
     guesses: Mapping[str, tuple[Any, float | None]]
     noise: float | None
+    bounds: Bounds
+    """Those of the only objective, or of objectives by name."""
+    averages: bool
+    """Whether what trials report are running means."""
     engine: Mapping[str, Any]
     """What every session is made with: acquisition, hyperparameters and settings."""
     earlier: list[Any]
@@ -82,6 +87,20 @@ def check_names(given: object) -> frozenset[str]:
     if isinstance(given, str) or not isinstance(given, Collection):
         raise TypeError(f"ordinals must be a list of names, like ['batch'], not {given!r}")
     return frozenset(given)
+
+
+def check_bounds(given: Any) -> Bounds:
+    """A pair of ends, or such pairs by the names of objectives."""
+    if isinstance(given, Mapping):
+        return {name: Objective(bounds=own).bounds for name, own in given.items()}
+    return Objective(bounds=given).bounds
+
+
+def check_flag(name: str, given: Any) -> bool:
+    """True or False."""
+    if not isinstance(given, bool):
+        raise TypeError(f"{name} must be True or False, not {given!r:.80}")
+    return given
 
 
 def check_guesses(

@@ -27,6 +27,9 @@ from optpair.problem.problem import VALUE
 from optpair.trials.numbers import check_noise_var, check_value
 from optpair.trials.trial import Measurement
 
+Bounds = tuple[float | None, float | None] | Mapping[str, Any] | None
+"""Bounds of the only objective, or of objectives by name."""
+
 MET = Constraint(high=0.0)
 """What Optuna calls feasible: a value of at most 0."""
 
@@ -46,7 +49,9 @@ class StudyOutcomes:
     """What the study itself says of them, in an order of their own."""
 
     @classmethod
-    def of(cls, study: Study, keys: Collection[str], noise: float | None) -> StudyOutcomes:
+    def of(
+        cls, study: Study, keys: Collection[str], noise: float | None, bounds: Bounds = None
+    ) -> StudyOutcomes:
         """Those that a study declares, or else those that Optuna knows of.
 
         The keys are of the constraints that some trials have.
@@ -60,7 +65,8 @@ class StudyOutcomes:
         if keys or len(directions) > 1:
             names = _objective_names(study, len(directions))
         pairs = zip(names, directions, strict=True)
-        objectives = {name: Objective(_direction(own), noise) for name, own in pairs}
+        within = bounds if isinstance(bounds, Mapping) else dict.fromkeys(names, bounds)
+        objectives = {n: Objective(_direction(own), noise, within.get(n)) for n, own in pairs}
         return cls(objectives, _constraint_names(keys, names))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,11 @@ from optpair.integrations.optuna.attributes import (
 from optpair.integrations.optuna.conditions import Learnt, Shown, learn_from
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import Options
-from optpair.integrations.optuna.outcomes import StudyOutcomes, constraint_keys
+from optpair.integrations.optuna.outcomes import Bounds, StudyOutcomes, constraint_keys
 from optpair.integrations.optuna.private import bracket_of, identity
 from optpair.integrations.optuna.space import to_parameter
 from optpair.integrations.optuna.steps import Steps
+from optpair.problem.outcomes import meant
 from optpair.problem.problem import Problem
 
 _LOST, _COST = ("lost",), ("cost",)
@@ -109,18 +110,24 @@ class StudyReader:
         if self._checked and identity(study) == self._study:
             return
         count, noise = len(study.directions), self.options.noise
-        outcomes = StudyOutcomes.of(study, (), noise)
+        outcomes = self.outcomes(study)
         if noise and count > 1 and outcomes.declared is None:
             raise ValueError(
                 f"noise={noise:g} is for one objective, and study {study.study_name!r} has "
                 f"{count}; leave it out, or set the user attribute {NOISE_VAR!r} of trials to a "
                 "dict by the objectives' names"
             )
+        if outcomes.declared is None:
+            _check_names(self.options.bounds, study, outcomes)
         if outcomes.declared is not None or count > 1:
             self.options.check(outcomes.all)
         with self.lock:
             self._turn_to(study)
             self._checked = True
+
+    def outcomes(self, study: Study, keys: Collection[str] = ()) -> StudyOutcomes:
+        """The outcomes of a study; the keys are of the constraints that some trials have."""
+        return StudyOutcomes.of(study, keys, self.options.noise, self.options.bounds)
 
     def modelled(self, study: Study) -> dict[str, BaseDistribution]:
         """The distributions of the parameters that are modelled."""
@@ -164,7 +171,7 @@ class StudyReader:
 
     def read(self, study: Study, distributions: Mapping[str, BaseDistribution]) -> StudyModel:
         """The study as it is now. What was read before is kept while the space stays the same."""
-        bracket, noise = self._turn_to(study), self.options.noise
+        bracket = self._turn_to(study)
         model = self.models.get(bracket)
         known = self.distributions(study)
         known = {n: d for n, d in known.items() if n in distributions or d.single()}
@@ -172,10 +179,10 @@ class StudyReader:
         steps = self._steps(study)
         same = model is not None and model.domain.learnt == learnt and model.steps == steps
         if model is None or not same or model.domain.distributions != distributions:
-            model = self._model(known, learnt, StudyOutcomes.of(study, (), noise), steps)
+            model = self._model(known, learnt, self.outcomes(study), steps)
         new = model.unread(study)
         keys = constraint_keys(new) | model.outcomes.constraints.keys()
-        outcomes = StudyOutcomes.of(study, keys, noise)
+        outcomes = self.outcomes(study, keys)
         if outcomes != model.outcomes:  # a constraint that no trial had before, or other names
             model = self._model(known, learnt, outcomes, steps)
             new = model.unread(study)
@@ -213,7 +220,7 @@ class StudyReader:
         problem = Problem(domain.space, outcomes.all, belief)
         earlier = read_earlier(options.earlier, problem)
         session = Session(problem, seed=options.seed, earlier=earlier, **options.engine)
-        return StudyModel(domain, outcomes, session, steps=steps)
+        return StudyModel(domain, outcomes, session, steps=steps, averages=options.averages)
 
     def _steps(self, study: Study) -> Steps | None:
         """The steps of a whole trial, where trials report them and some are or may be pruned."""
@@ -244,6 +251,23 @@ class StudyReader:
                 why = f"{distribution} is too fine for the model"
             self._said.add(name)
             _log.warning(f"JESSampler samples {name!r} independently: {why}.")
+
+
+def _check_names(bounds: Bounds, study: Study, outcomes: StudyOutcomes) -> None:
+    """Bounds are of the only objective, or of objectives by name."""
+    names = list(outcomes.objectives)
+    if isinstance(bounds, tuple) and len(names) > 1:
+        raise ValueError(
+            f"bounds={bounds} are for one objective, and study {study.study_name!r} has "
+            f"{len(names)}; give a dict like {{{names[0]!r}: {bounds}}}"
+        )
+    for name in bounds if isinstance(bounds, Mapping) else ():
+        if name not in names:
+            known = ", ".join(map(repr, names))
+            raise ValueError(
+                f"bounds has {name!r}, and the objectives of study {study.study_name!r} are "
+                f"called {known}{meant(name, names)}"
+            )
 
 
 def _telling(study: Study) -> list[FrozenTrial]:

@@ -42,12 +42,14 @@ from optpair.integrations.optuna.attributes import (
 from optpair.integrations.optuna.model import StudyModel
 from optpair.integrations.optuna.options import (
     Options,
+    check_bounds,
+    check_flag,
     check_function,
     check_guesses,
     check_limits,
     check_names,
 )
-from optpair.integrations.optuna.outcomes import MET, StudyOutcomes
+from optpair.integrations.optuna.outcomes import MET
 from optpair.integrations.optuna.private import (
     broken_off,
     set_constraints,
@@ -80,9 +82,9 @@ class JESSampler(BaseSampler):
         >>> len(study.trials)
         2
 
-    It models the parameters that all completed trials share, with the same distribution, and those
-    that are active only with some values of a discrete one, which is learnt from the trials. The
-    others are sampled independently, with one warning each.
+    It models the parameters that all trials share, with the same distribution, and those that are
+    active only with some values of a discrete one, which is learnt from the trials: completed ones,
+    and those pruned after a report. The others are sampled independently, with one warning each.
 
     Trials that are running, in this process or another, or enqueued, are pending. A failed trial
     lowers the chance of success around it; one whose worker died teaches nothing. If trials were
@@ -121,6 +123,10 @@ class JESSampler(BaseSampler):
         noise: as in `optpair.Optimizer`: `noise=0` if the values of all objectives are exact.
             Another number is for a study with one objective. Trials with `NOISE_VAR` have their
             own: a number, or a dict by the outcomes' names. The noise of constraints is inferred.
+        bounds: what the objective can never exceed, like (0, 1) for an accuracy, as in
+            `optpair.Objective`: predictions stay within. Of several objectives, a dict by name.
+        running_means: whether what `trial.report` tells are means of the values so far, as of the
+            folds of a cross-validation: their noise then falls from step to step.
         acquisition: as in `optpair.Optimizer`.
         hyperparameters: as in `optpair.Optimizer`.
         settings: as in `optpair.Optimizer`.
@@ -144,6 +150,8 @@ class JESSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         noise: float | None = None,
+        bounds: tuple[float | None, float | None] | Mapping[str, Any] | None = None,
+        running_means: bool = False,
         acquisition: str | Callable[..., Any] | None = None,
         hyperparameters: Way | Hyperparameters = "marginal",
         settings: Settings | None = None,
@@ -159,6 +167,8 @@ class JESSampler(BaseSampler):
             limits=check_limits(where, known),
             guesses=check_guesses(guess, sure, distributions),
             noise=Objective(noise=noise).noise,
+            bounds=check_bounds(bounds),
+            averages=check_flag("running_means", running_means),
             engine={
                 "acquisition": acquisition,
                 "hyperparameters": hyperparameters,
@@ -440,7 +450,7 @@ class JESSampler(BaseSampler):
             self._reader.check(study)
             modelled = self._reader.modelled(study)
             own = self._reader.read(study, modelled) if modelled else None
-            outcomes = own.outcomes if own else StudyOutcomes.of(study, (), self._options.noise)
+            outcomes = own.outcomes if own else self._reader.outcomes(study)
             several = len(outcomes.all) > 1
             if several and own is None:
                 raise NothingSharedError(study)
