@@ -246,7 +246,7 @@ def test_ask_and_tell_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("tell", 0, 1.0), 1, "trial 0 is not out: it is told"),
+        (("tell", 0, 1.0), 1, "trial 0 is not out: it is told; optpair revise corrects it"),
         (("tell", 9, 1.0), 1, "trial 9 is unknown"),
         (("tell", 0), 2, "give one of VALUE, --failed and --cancel"),
         (("tell", 0, 1.0, "--failed"), 2, "give one of"),
@@ -254,6 +254,8 @@ def test_ask_and_tell_by_hand(tmp_path: Path) -> None:
         (("tell", 0, 1.0, "--noise-var", "inf"), 2, "--noise-var must be a finite variance"),
         (("tell", 0, "--failed", "--noise-var", 1), 2, "--noise-var goes with VALUE"),
         (("tell", 0, "many"), 2, "VALUE must be a number, not 'many'"),
+        (("tell", 0, "33,1"), 2, "VALUE must be a number, not '33,1'; write 33.1"),
+        (("tell", 0, "43.5 %"), 2, "VALUE must be a number, not '43.5 %'; write 43.5"),
     ],
 )
 def test_what_cannot_be_told(

@@ -243,6 +243,16 @@ def test_a_typed_point_off_the_grid_is_referred_to_a_table(
     assert (told.actual["catalyst"], told.actual["temperature"]) == (catalyst, temperature)
 
 
+def test_a_number_of_a_trial_is_not_taken_for_a_value(path: Path) -> None:
+    point = {"catalyst": 1.0, "temperature": 45, "solvent": "MeCN", "stirrer": 300}
+    own = ["--params", json.dumps(point)]
+    shown("ask", path)
+    message = "0 is the number of a trial that is out: with --params, give values alone (0.0 is"
+    assert message in " ".join(refused("tell", path, 0, 33.1, *own).split())
+    assert shown("tell", path, "0.0", 33.1, *own)["replicates"] == [0.0, 33.1]
+    assert shown("tell", path, 0, *own)["value"] == 0.0
+
+
 def said(*arguments: object) -> str:
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == 0, result.output

@@ -285,7 +285,8 @@ def tell(
 
         said = commands.Told(values, noise, message, cost, told.texts("--notes", notes or ()))
         if trial is None:
-            found = commands.tell_own(study, params or [], said)
+            number = int(rest[0]) if len(rest) > 1 and rest[0].isdecimal() else None
+            found = commands.tell_own(study, params or [], said, number)
         elif cancel:
             found = commands.cancel(study, trial)
         else:

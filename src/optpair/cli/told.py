@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,10 +56,19 @@ def _number(what: str, given: Any, out: str = "use --failed if it failed") -> fl
     try:
         value = float(given)
     except (TypeError, ValueError):
-        fail(f"{what} must be a number, not {given!r}", USAGE)
+        fail(f"{what} must be a number, not {given!r}{_hint(str(given))}", USAGE)
     if not abs(value) <= LARGEST:
         fail(f"{what} must be a finite number, not {value}; {out}", USAGE)
     return value
+
+
+def _hint(given: str) -> str:
+    """How a number may be written that was not understood."""
+    point = re.sub(r"(?<=\d),(?=\d)", ".", given.strip().removesuffix("%").strip(), count=1)
+    try:
+        return f"; write {float(point):g}"
+    except ValueError:
+        return ""
 
 
 def texts(what: str, words: Sequence[str]) -> dict[str, str]:

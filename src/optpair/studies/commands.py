@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from optpair.integrations.optuna import JESSampler
 
 
+TOLD = ("told", "failed")
+"""States of trials that have a result."""
+
 LAST = 3
 """Failures that `status` shows."""
 
@@ -302,14 +305,22 @@ def _told_row(file: StudyFile, study: Study, number: int) -> dict[str, Any]:
     return row | {"doubted": row["state"] == "told" and number in doubted(file, study, found)}
 
 
-def tell_own(file: StudyFile, params: Sequence[str], told: Told) -> dict[str, Any]:
+def tell_own(
+    file: StudyFile, params: Sequence[str], told: Told, number: int | None = None
+) -> dict[str, Any]:
     """Tell what a point of one's own gave, as a trial; without a value it failed.
 
-    The point of a trial that is out by hand means that trial.
+    The point of a trial that is out by hand means that trial. `number` is the first of several
+    values, if it may be meant as the number of a trial.
     """
     own, result = point(params, file.space), told.result(file)
     study = open_study(file)
     for trial in _trials(study):
+        if lifecycle.state(trial) == "by hand" and trial.number == number:
+            raise StudyError(
+                f"{number} is the number of a trial that is out: with --params, give values alone "
+                f"({number}.0 is one); what was really run for that trial is --actual"
+            )
         if lifecycle.state(trial) == "by hand" and trial.params == own:
             return tell(file, trial.number, told)
     before = len(_trials(study))
@@ -326,7 +337,7 @@ def revise(file: StudyFile, number: int, told: Told, actual: Sequence[str] = ())
     result = told.result(file)
     study = open_study(file, make=False)
     trial = _numbered(file, _trials(study), number)
-    if lifecycle.state(trial) not in ("told", "failed"):
+    if lifecycle.state(trial) not in TOLD:
         raise StudyError(
             f"trial {number} has no result to correct: it is {lifecycle.state(trial)}; use tell to "
             "give it one"
@@ -348,7 +359,9 @@ def _numbered(file: StudyFile, found: list[FrozenTrial], number: int) -> FrozenT
 
 
 def _not_out(trial: FrozenTrial) -> StudyError:
-    return StudyError(f"trial {trial.number} is not out: it is {lifecycle.state(trial)}")
+    state, number = lifecycle.state(trial), trial.number
+    ways = "; optpair revise corrects it, and --params tells another evaluation of its point"
+    return StudyError(f"trial {number} is not out: it is {state}{ways * (state in TOLD)}")
 
 
 def recommend(

@@ -77,7 +77,8 @@ def point(words: Sequence[str], space: StudySpace) -> dict[str, Any]:
     if missing:
         raise StudyError(
             f"--params lacks {', '.join(missing)}: give every parameter of [space], like "
-            f"--params {missing[0]}=…"
+            f"--params {missing[0]}=…; what was really run for a trial that was asked for is "
+            f"{ACTUAL}"
         )
     return {name: found[name] for name in space if name in found}
 
