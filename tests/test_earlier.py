@@ -127,6 +127,17 @@ def test_units_behind_the_names_of_columns_are_left_out(tmp_path: Path) -> None:
     assert study.rows == after(plain)._session.earlier[0].rows
 
 
+def test_a_value_that_cannot_be_is_refused_in_an_earlier_table() -> None:
+    wanted = {"yield": Objective("maximize", bounds=(0, 100))}
+    table = [{"x": 0.1, "y": 0.2, "yield": v, "loss": 494.0} for v in (49.0, 494.0)]
+    with pytest.raises(
+        ValueError, match=r"earlier\[0\]: yield must be within its bounds, 0 to 100"
+    ):
+        Optimizer(SPACE, outcomes=wanted, earlier=[table])
+    assert Optimizer(SPACE, outcomes=wanted, earlier=[table[:1]])
+    assert Optimizer(SPACE, outcomes=wanted, earlier=[Earlier(table, value="loss")])
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [

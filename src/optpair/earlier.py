@@ -16,6 +16,7 @@ from optpair.trials import cells
 from optpair.trials.earlier import EarlierRow, EarlierStudy
 from optpair.trials.history import History
 from optpair.trials.table import TableRow, bare_name, find, parse_csv, rows_of
+from optpair.trials.told import check_reach
 from optpair.trials.trial import Trial
 
 Found = tuple[Mapping[str, Any], Mapping[str, tuple[float, float | None]]]
@@ -117,6 +118,8 @@ def _read(source: Any, place: int, problem: Problem) -> EarlierStudy:
         known = {**source.params, **params}
         mine = {n: known[n] for n in problem.space if known.get(n) is not None}
         values, noises = meant.values(outcomes)
+        for same in meant.same & values.keys():
+            check_reach(same, values[same], problem.outcomes[same])
         if values:
             rows.append(EarlierRow(mine, values, noises))
     return EarlierStudy(name, tuple(rows))
@@ -310,6 +313,11 @@ class _Meant:
                 f"Earlier(study, value={next(iter(directions))!r})"
             )
         return cls(pairs)
+
+    @property
+    def same(self) -> set[str]:
+        """The outcomes that are the same quantity here and there: those of one name."""
+        return {name for name, (mine, _) in self.pairs.items() if name == mine != VALUE}
 
     def values(
         self, outcomes: Mapping[str, tuple[float, float | None]]

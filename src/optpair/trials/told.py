@@ -87,14 +87,14 @@ def _measured(
         raise ValueError(f"{label!r} is an empty list; {way_out}")
     numbers = [check_value(number, label, way_out) for number in given]
     for number in numbers:
-        _check_bounds(name, number, problem.outcomes[name])
+        check_reach(name, number, problem.outcomes[name])
     if len(numbers) == 1:
         return Measurement(numbers[0], noise_var)
     mean = math.fsum(number / len(numbers) for number in numbers)
     return Measurement(mean, noise_var, tuple(numbers))
 
 
-def _check_bounds(name: str, number: float, outcome: Outcome) -> None:
+def check_reach(name: str, number: float, outcome: Outcome) -> None:
     """Raise where a value is beyond what its outcome can ever be."""
     low, high = outcome.reach
     if not low <= outcome.sign * number <= high:
