@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from optpair import Constraint, Fidelity, Float, Int, Settings, Space
+from optpair import Constraint, Fidelity, Float, Int, Settings, Space, Stop
 from optpair.integrations.sklearn import JESSearchCV
 from optpair.integrations.sklearn.splits import Portions, SameFolds
 from shell_cases import TINY
@@ -122,7 +122,38 @@ def test_the_last_trial_is_whole_however_few_there_are() -> None:
         search = searched(resource="n_samples", n_iter=count)
         given = search.cv_results_["n_resources"]
         assert len(given) == count
-        assert count == 1 or given[-1] == 270
+        assert given[-1] == 270
+
+
+@pytest.mark.parametrize("resource", ["n_samples", "rounds"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_answer_was_seen_whole(resource: str, seed: int) -> None:
+    """The last trial of the budget is whole, another point where the best predicted one was."""
+    search = searched(resource=resource, random_state=seed, n_iter=14)
+    most, given = {"n_samples": 270, "rounds": 30}[resource], search.cv_results_["n_resources"]
+    assert given[-1] == most
+    assert given[search.best_index_] == most
+    trials = search.optimizer_.trials
+    seen = [trial.actual["width"] for trial in trials if trial.actual[resource] == most]
+    for trial in trials:  # almost all is all, and may be the answer, unless that is known
+        amount = trial.actual[resource]
+        assert amount < 0.9 * most or amount == most or trial.actual["width"] in seen
+    assert len({repr(trial.actual) for trial in trials}) == 14  # no copies
+    if resource == "rounds":
+        assert [trial.actual for trial in trials] == search.cv_results_["params"]
+
+
+def test_the_end_by_a_stop_is_whole_too() -> None:
+    search = searched(resource="n_samples", stop=Stop(gap=10.0, chance=0.5))
+    assert search.ended_
+    assert search.cv_results_["n_resources"].max() == 270
+    assert search.cv_results_["n_resources"][search.best_index_] == 270
+
+
+def test_a_fidelity_of_ones_own_is_whole_in_the_end() -> None:
+    space = {"width": Float(0, 0.8), "rounds": Fidelity(1, 30, log=True)}
+    search = searched(space=space, n_iter=9)
+    assert search.cv_results_["params"][-1]["rounds"] == 30
 
 
 def test_the_same_seed_gives_the_same_portions() -> None:
@@ -145,12 +176,14 @@ def test_seconds_may_be_the_cost() -> None:
 def test_what_fails_has_its_resources_too() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search = searched(space={"width": Float(0, 1)}, resource="n_samples", n_iter=16)
+        search = searched(
+            space={"width": Float(0, 1)}, resource="n_samples", n_iter=16, random_state=1
+        )
     failed = [trial.id for trial in search.optimizer_.trials if trial.state == "failed"]
     assert failed
     given = search.cv_results_["n_resources"]
     for trial in search.optimizer_.trials:
-        assert given[trial.id] == trial.params["n_samples"]
+        assert given[trial.id] == trial.actual["n_samples"]
     assert np.isnan(search.cv_results_["mean_test_score"][failed]).all()
     assert given[search.best_index_] == 270
 

@@ -13,7 +13,9 @@ from optpair.integrations.sklearn.folds import noise_of_means
 from optpair.integrations.sklearn.outcomes import choice
 from optpair.integrations.sklearn.ranges import without_round_off
 from optpair.integrations.sklearn.resources import Resource
+from optpair.integrations.sklearn.rows import RESOURCES
 from optpair.integrations.sklearn.space import NumberedSpace
+from optpair.integrations.sklearn.splits import Portions
 from optpair.optimizer import Optimizer
 from optpair.problem.defaults import LARGEST
 from optpair.trials.trial import Trial
@@ -27,14 +29,31 @@ class Candidate(NamedTuple):
     """A point of the search, what the estimator is given, and how much of the resource it gets."""
 
     point: Point
+    run: dict[str, Any]
+    """The parameters of the point, with the amount of each fidelity that it really gets."""
     params: dict[str, Any]
     resources: int | None = None
 
     @classmethod
-    def of(cls, point: Point, space: NumberedSpace, resource: Resource | None) -> Candidate:
-        """From a trial, or from the parameters of another point."""
-        own = point.params if isinstance(point, Trial) else point
-        return cls(point, space.named(own), None if resource is None else own[resource.name])
+    def of(
+        cls,
+        point: Point,
+        space: NumberedSpace,
+        resource: Resource | None,
+        tried: Sequence[Trial],
+        *,
+        whole: bool,
+    ) -> Candidate:
+        """From a trial, or from the parameters of another point; `whole` is at the targets.
+
+        An amount that is almost all becomes all, where that was not tried.
+        """
+        asked = dict(point.params if isinstance(point, Trial) else point)
+        run = {**asked, **space.space.targets}
+        almost = resource is not None and resource.is_almost_all(asked[resource.name])
+        if not (whole or (almost and all(run != trial.actual for trial in tried))):
+            run = asked
+        return cls(point, run, space.named(run), None if resource is None else run[resource.name])
 
 
 class Scores(NamedTuple):
@@ -51,9 +70,20 @@ def alike(candidates: Sequence[Candidate], resource: Resource | None) -> Iterato
         yield list(some)
 
 
+def more_of(
+    candidates: Sequence[Candidate], resource: Resource | None, portions: Portions
+) -> dict[str, Any]:
+    """What scikit-learn is given beside the parameters of candidates that are alike."""
+    if resource is None:
+        return {}
+    given = [candidate.resources for candidate in candidates]
+    more: dict[str, Any] = {"more_results": {RESOURCES: given}}
+    return more | ({"cv": portions.of(given[0] or 0)} if resource.is_samples else {})
+
+
 def next_points(optimizer: Optimizer, left: int, batch: int, metric: str) -> list[Point]:
     """What to evaluate next; the last trial puts the best predicted point to the test."""
-    last = last_points(optimizer, metric) if left == 1 else []
+    last = last_points(optimizer, metric) or _best_in_part(optimizer, metric) if left == 1 else []
     return last or [*optimizer.ask(min(batch, max(left - 1, 1)))]
 
 
@@ -63,16 +93,35 @@ def last_points(optimizer: Optimizer, metric: str) -> list[Point]:
     Where there is a fidelity it is at the target, also where few trials have a value.
     """
     told = [trial for trial in optimizer.trials if trial.state == "told"]
-    targets = optimizer.space.targets
-    whole = any(all(t.params[name] == u for name, u in targets.items()) for t in told)
+    whole = any(_is_whole(trial, optimizer) for trial in told)
     if told and (len(told) > len(optimizer.space) or not whole):
         best = choice(optimizer.recommend(), metric).params
-        if all(dict(best) != trial.params for trial in told):
+        if all(dict(best) != trial.actual for trial in told):
             return [best]
     return []
 
 
-def tell(optimizer: Optimizer, point: Point, row: Scores, *, timed: bool) -> None:
+def _best_in_part(optimizer: Optimizer, metric: str) -> list[Point]:
+    """The best predicted of the points that were looked at with less than all, to be seen whole."""
+    targets = optimizer.space.targets
+    told = [trial for trial in optimizer.trials if trial.state == "told"]
+    seen = [dict(trial.actual) for trial in told if _is_whole(trial, optimizer)]
+    others = [{**trial.actual, **targets} for trial in told]
+    others = [own for own in others if own not in seen]
+    if not others:
+        return []
+    found, objectives = optimizer.predict(others), optimizer.problem.objectives
+    name = metric if metric in objectives else next(iter(objectives))
+    means = (found[name] if isinstance(found, dict) else found).mean
+    return [others[int(np.argmax(objectives[name].sign * means))]]
+
+
+def _is_whole(trial: Trial, optimizer: Optimizer) -> bool:
+    """Whether a trial was at the targets of all fidelities."""
+    return all(trial.actual[name] == u for name, u in optimizer.space.targets.items())
+
+
+def tell(optimizer: Optimizer, candidate: Candidate, row: Scores, *, timed: bool) -> None:
     """Tell the mean of each outcome, with the seconds as the cost where that is wanted."""
     outcomes = optimizer.problem.outcomes
     values = {
@@ -80,10 +129,12 @@ def tell(optimizer: Optimizer, point: Point, row: Scores, *, timed: bool) -> Non
         for name, scores in row.scores.items()
     }
     cost = max(row.seconds, SHORTEST) if timed and row.seconds is not None else None
+    point = candidate.point if isinstance(candidate.point, Trial) else candidate.run
+    run = candidate.run if isinstance(point, Trial) and candidate.run != point.params else None
     if all(abs(value) <= LARGEST for value in values.values()):
-        optimizer.tell(point, values, cost=cost)
+        optimizer.tell(point, values, params=run, cost=cost)
     else:  # NaN too
-        optimizer.tell(point, failed=True, cost=cost)
+        optimizer.tell(point, failed=True, params=run, cost=cost)
 
 
 def judge_noise(optimizer: Optimizer, rows: Sequence[Scores], ratio: float) -> None:
@@ -91,8 +142,8 @@ def judge_noise(optimizer: Optimizer, rows: Sequence[Scores], ratio: float) -> N
     told = [trial for trial in optimizer.trials if trial.state == "told"]
     if not told:
         return
-    same = Counter(repr(trial.params) for trial in told)
-    repeats = np.array([same[repr(trial.params)] for trial in told])
+    same = Counter(repr(trial.actual) for trial in told)
+    repeats = np.array([same[repr(trial.actual)] for trial in told])
     noise = {}
     for name, outcome in optimizer.problem.outcomes.items():
         scores = np.array([rows[trial.id].scores[name] for trial in told])

@@ -110,9 +110,9 @@ def predicted_score(best: Any, metric: str, outcomes: Mapping[str, Outcome]) -> 
 def row_of(optimizer: Optimizer, params: Mapping[str, Any]) -> int:
     """The id of the first told trial at a point that was tried, to the last digit or nearly."""
     told = [trial for trial in optimizer.trials if trial.state == "told"]
-    same = [trial.id for trial in told if repr(trial.params) == repr(params)]
+    same = [trial.id for trial in told if repr(trial.actual) == repr(params)]
     if same:
         return same[0]
     x = optimizer.space.encode(params)
-    away = [np.sum((optimizer.space.encode(trial.params) - x) ** 2) for trial in told]
+    away = [np.sum((optimizer.space.encode(trial.actual) - x) ** 2) for trial in told]
     return told[int(np.argmin(away))].id

@@ -20,6 +20,9 @@ SAMPLES = "n_samples"
 
 SHARE = 27  # the least resources are one part in this many, unless given
 
+ALMOST = 0.9
+"""From this share on a look costs about as much as a whole one, and is made whole."""
+
 
 @dataclass(frozen=True)
 class Resource:
@@ -33,6 +36,10 @@ class Resource:
     def fidelity(self) -> Parameter:
         """As a parameter of the space, whose answers are for all of it."""
         return Fidelity(self.least, self.most, log=True)
+
+    def is_almost_all(self, amount: int) -> bool:
+        """Whether so little is left out that all of it costs hardly more, and can be the answer."""
+        return amount >= ALMOST * self.most
 
     @property
     def is_samples(self) -> bool:

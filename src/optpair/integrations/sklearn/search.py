@@ -33,6 +33,7 @@ from optpair.integrations.sklearn.candidates import (
     alike,
     judge_noise,
     last_points,
+    more_of,
     next_points,
     tell,
 )
@@ -44,8 +45,8 @@ from optpair.integrations.sklearn.outcomes import (
     row_of,
     scores_of,
 )
-from optpair.integrations.sklearn.resources import Resource, resource_of
-from optpair.integrations.sklearn.rows import RESOURCES, Lost, Results, placed, with_lost
+from optpair.integrations.sklearn.resources import resource_of
+from optpair.integrations.sklearn.rows import Lost, Results, placed, with_lost
 from optpair.integrations.sklearn.space import Choices, NumberedSpace
 from optpair.integrations.sklearn.splits import Portions, SameFolds
 from optpair.optimizer import Optimizer
@@ -290,15 +291,21 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
                 points = [] if optimizer.exhausted else last_points(optimizer, metric)
             else:
                 points = next_points(optimizer, self.n_iter - len(rows), self.batch, metric)
-            asked = [Candidate.of(point, numbered_space, resource) for point in points]
+            whole = bool(ended) or len(rows) == self.n_iter - 1  # the last one
+            tried = optimizer.trials
+            asked = [Candidate.of(p, numbered_space, resource, tried, whole=whole) for p in points]
             for some in alike(asked, resource):
                 found, failure = self._evaluate(
-                    evaluate_candidates, some, _more(some, resource, portions), len(rows), outcomes
+                    evaluate_candidates,
+                    some,
+                    more_of(some, resource, portions),
+                    len(rows),
+                    outcomes,
                 )
                 rows += found
                 last = failure or last
                 for candidate, row in zip(some, found, strict=True):
-                    tell(optimizer, candidate.point, row, timed=self.cost == "seconds")
+                    tell(optimizer, candidate, row, timed=self.cost == "seconds")
             if isinstance(self.noise, str):  # by the folds
                 judge_noise(optimizer, rows, self.cv.ratio)
         if optimizer.exhausted and len(rows) < self.n_iter:
@@ -392,17 +399,6 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             f"{self.refit!r}; to search without a refit, say what is wanted: outcomes="
             f"{{{known[0]!r}: 'maximize'}}"
         )
-
-
-def _more(
-    candidates: Sequence[Candidate], resource: Resource | None, portions: Portions
-) -> dict[str, Any]:
-    """What scikit-learn is given beside the parameters of candidates that are alike."""
-    if resource is None:
-        return {}
-    given = [candidate.resources for candidate in candidates]
-    more: dict[str, Any] = {"more_results": {RESOURCES: given}}
-    return more | ({"cv": portions.of(given[0] or 0)} if resource.is_samples else {})
 
 
 def _named(subject: About, numbered: NumberedSpace) -> About:
