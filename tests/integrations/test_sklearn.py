@@ -459,7 +459,7 @@ def test_pickles_and_clones() -> None:
         ("noise", -1.0, ValueError, "noise must be None, .*, not -1.0"),
         ("space", Float(0, 1), TypeError, "space must be a Space, a dict"),
         ("space", {"right": 3}, TypeError, "must be a list to choose from"),
-        ("space", {"right": [0.5]}, ValueError, "needs at least one parameter"),
+        ("space", {"right": [0.5]}, ValueError, "space has nothing to tune"),
         ("space", {"right": []}, ValueError, "'right' must have something to choose from"),
         ("random_state", -1, ValueError, "seed must be a non-negative int"),
         ("acquisition", "best", ValueError, "acquisition must be one of"),
@@ -594,3 +594,16 @@ def test_the_front_of_belief_and_report_is_of_trials(tmp_path: Path) -> None:
     assert [point.params for point in search.belief().recommendation.points] == front
     shown = search.report(tmp_path / "page.html")["front"]
     assert [point["params"] for point in shown] == front
+
+
+@pytest.mark.parametrize("name", ["param_distributions", "param_grid", "search_spaces"])
+def test_what_others_call_the_space_is_refused_with_the_way_out(name: str) -> None:
+    with pytest.raises(TypeError, match=f"has no '{name}': .* as space="):
+        JESSearchCV(Ridge(), **{name: ALPHA})
+    assert clone(JESSearchCV(Ridge(), ALPHA)).get_params()["space"].keys() == ALPHA.keys()
+
+
+@pytest.mark.parametrize("space", [{"alpha": [1.0]}, {}, {"alpha": [1.0], "solver": ["svd"]}])
+def test_one_value_for_each_parameter_is_nothing_to_tune(space: Any) -> None:
+    with pytest.raises(ValueError, match=r"space has nothing to tune: .* fit the estimator itself"):
+        JESSearchCV(Ridge(), space, **CHEAP).fit(X, Y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,3 +34,13 @@ def check_count(name: str, value: object) -> None:
         raise TypeError(f"{name} must be an int of at least 1, not {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be an int of at least 1, not {value!r}")
+
+
+def check_names(given: Iterable[str]) -> None:
+    """Refuse what other searches call the space."""
+    for name in ("param_distributions", "param_grid", "search_spaces"):
+        if name in given:
+            raise TypeError(
+                f"JESSearchCV has no {name!r}: what is in it may be given as it is, as space=…: "
+                "lists, and uniform, loguniform and randint of scipy.stats"
+            )

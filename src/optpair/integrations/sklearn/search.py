@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -26,7 +26,7 @@ from optpair.engine.session import Way
 from optpair.engine.settings import Settings
 from optpair.front import FrontBelief
 from optpair.gp.hyperparameters import Hyperparameters
-from optpair.integrations.sklearn.arguments import check_count, seed_of
+from optpair.integrations.sklearn.arguments import check_count, check_names, seed_of
 from optpair.integrations.sklearn.candidates import (
     Candidate,
     Scores,
@@ -49,17 +49,16 @@ from optpair.integrations.sklearn.resources import resource_of
 from optpair.integrations.sklearn.rows import Lost, Results, placed, with_lost
 from optpair.integrations.sklearn.space import Choices, NumberedSpace
 from optpair.integrations.sklearn.splits import Portions, SameFolds
+from optpair.integrations.sklearn.subjects import named_subject
 from optpair.optimizer import Optimizer
 from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop
-from optpair.report import JointSubject, Subject
 from optpair.search.ends import Budget, End
 
 __all__ = ["JESSearchCV"]
 
 Evaluate = Callable[..., Results]
-About = TypeVar("About", Subject, JointSubject)
 
 
 class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -145,6 +144,11 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     cv_results_: Results
     best_index_: int
+
+    def __new__(cls, *_: Any, **given: Any) -> JESSearchCV:
+        """A search; what other searches call their space is refused with the way out."""
+        check_names(given)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -254,11 +258,9 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
         check_is_fitted(self, "optimizer_")
         title, optimizer = name or type(self.estimator).__name__, self.optimizer_
         numbered = NumberedSpace(self.space, self._resource)
-        if optimizer.problem.goal != "best":
-            return report.write(
-                _named(optimizer.joint_subject(name=title, tried=True), numbered), path
-            )
-        return report.write(_named(optimizer.subject(name=title, tried=True), numbered), path)
+        one = optimizer.problem.goal == "best"
+        about: Any = optimizer.subject if one else optimizer.joint_subject
+        return report.write(named_subject(about(name=title, tried=True), numbered), path)
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """The search itself, called by `BaseSearchCV.fit`."""
@@ -399,15 +401,3 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             f"{self.refit!r}; to search without a refit, say what is wanted: outcomes="
             f"{{{known[0]!r}: 'maximize'}}"
         )
-
-
-def _named(subject: About, numbered: NumberedSpace) -> About:
-    """What a page is about, with words for objects in place of their numbers."""
-    labels = numbered.labels
-    rows = tuple(
-        replace(row, params={n: labels[n][v] if n in labels else v for n, v in row.params.items()})
-        for row in subject.rows
-    )
-    assert subject.model is not None
-    model = replace(subject.model, choices=labels, single=numbered.single)
-    return replace(subject, rows=rows, model=model)

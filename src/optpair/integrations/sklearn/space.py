@@ -83,6 +83,12 @@ class NumberedSpace:
         for entry in self._entries:
             if entry.tuned:
                 tuned[entry.key] = entry.parameter(self._when(entry, len(grids)))
+        if not tuned and not isinstance(given, Space):
+            raise ValueError(
+                f"space has nothing to tune: {given!r:.80} has one value for each parameter; give "
+                "a Float, Int or a list of several values, or set these values and fit the "
+                "estimator itself"
+            )
         if resource is not None:
             tuned[resource.name] = resource.fidelity
             self.space = Space(tuned, given.limits if isinstance(given, Space) else ())
