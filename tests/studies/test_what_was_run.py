@@ -335,3 +335,38 @@ def test_what_says_nothing_of_where_a_trial_was_run_is_left_out(
     assert len(sampler._reader.models) == 1
     assert "leaves out trial 3" in caplog.text
     assert ACTUAL in caplog.text
+
+
+def test_a_day_on_the_command_line(path: Path) -> None:
+    """A sheet of twenty rows, a plate of eight, replicates, a correction and a stop."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}[stop]\ngap = 60\nchance = 0.5\n", encoding="utf-8")
+    rng = np.random.default_rng(0)
+    rows = [SHEET.splitlines()[0]]
+    for i in range(20):
+        temperature = {3: 42, 7: 85}.get(i, 20 + 5 * int(rng.integers(13)))
+        dose, solvent = f"{10 ** rng.uniform(-1, 1):.2g}", ("MeCN", "DMF")[rng.integers(2)]
+        value = 80 - abs(temperature - 60) - 8 * (solvent == "DMF")
+        rows.append(f"{dose};{temperature};{solvent};{value};{('Ann', 'Bob')[i % 2]}")
+    sheet = path.with_name("2025.csv")
+    sheet.write_text("\n".join(rows), encoding="utf-8")
+    assert shown("import", path, sheet, "--value", "yield")["told"] == 20
+    plate = shown("ask", path, "--n", 8)
+    assert len({json.dumps(row["params"]) for row in plate}) == 8
+    numbers = [row["trial"] for row in plate]
+    for number, row in zip(numbers[:5], plate, strict=False):
+        value = 80 - abs(row["params"]["temperature"] - 60)
+        shown("tell", path, number, value, value + 1)
+    near = min(max(plate[5]["params"]["temperature"] + 1.5, 20), 81.5)
+    shown("tell", path, numbers[5], 55, "--actual", f"temperature={near}")
+    shown("tell", path, numbers[6], "--failed", "--message", "it decomposed", "--notes", "by=Ann")
+    shown("tell", path, numbers[7], "--cancel")
+    wrong = shown("tell", path, "--params", "catalyst=1", "--params", "temperature=60",
+                  "--params", "solvent=MeCN", "--params", "stirrer=300", 791)["trial"]  # fmt: skip
+    assert shown("revise", path, wrong, 79.1)["value"] == 79.1
+    found = shown("status", path)
+    assert found["counts"] == {"told": 27, "failed": 1, "cancelled": 1}
+    assert found["best_observed"]["value"] < 100
+    answer = shown("recommend", path)
+    assert answer["until"] == 0
+    assert 45 <= answer["params"]["temperature"] <= 75
