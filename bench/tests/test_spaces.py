@@ -310,11 +310,13 @@ def test_what_the_pages_say_beside_their_tables() -> None:
     plates = [arena.differences("optuna-gp-8", "optpair-8") for arena in _lost("plates").values()]
     first, second, third = map(_said, plates)
     assert f"behind our plates by {first}, {second} and {third} on the runs" in lab
-    cost = {}
-    for count, arena in _lost("beliefs").items():
-        own = arena.differences("optpair-wrong", "optpair")["box-branin@5%"]
-        cost[count] = f"{np.mean(own):.2f} ± {np.std(own, ddof=1) / np.sqrt(len(own)):.2f}"
-    assert f"wrong ones cost {cost[10]} at 10·D and {cost[20]} at 20·D" in beliefs
+    for kind in ("right", "wrong"):
+        by_task = _lost("beliefs")[20].differences(f"optpair-{kind}", "optpair")
+        cost = []
+        for task in ("box-branin@5%", "box-hartmann3@5%"):
+            error = np.std(by_task[task], ddof=1) / np.sqrt(len(by_task[task]))
+            cost.append(f"{np.mean(by_task[task]):.2f} ± {error:.2f}")
+        assert f"{kind} ones {cost[0]} and {cost[1]}" in beliefs
     root = Path(__file__).parents[1] / "results"
     pairs = np.array(
         [
