@@ -310,6 +310,9 @@ def test_what_the_pages_say_beside_their_tables() -> None:
     plates = [arena.differences("optuna-gp-8", "optpair-8") for arena in _lost("plates").values()]
     first, second, third = map(_said, plates)
     assert f"behind our plates by {first}, {second} and {third} on the runs" in lab
+    branin = _lost("plates")[20].differences("optpair-8", "optpair")["box-branin"]
+    error = np.std(branin, ddof=1) / np.sqrt(len(branin))
+    assert f"it is {np.mean(branin):.2f} ± {error:.2f} at 20·D" in lab
     for kind in ("right", "wrong"):
         by_task = _lost("beliefs")[20].differences(f"optpair-{kind}", "optpair")
         cost = []
