@@ -58,6 +58,8 @@ def test_the_cost_to_reach_the_end_of_the_full_search() -> None:
     assert fidelity.cost_to_reach(rows, "currin", "full") == pytest.approx(1.0)
     assert fidelity.cost_to_reach(rows, "currin", "optpair") == pytest.approx(0.5)
     assert math.isinf(fidelity.cost_to_reach(rows, "currin", "mf-kg"))
+    assert fidelity.cost_to_reach(rows, "currin", "optpair", "optpair") == pytest.approx(1.0)
+    assert fidelity.reached(rows)[2] == "| optpair, what full ends at |  | 0.50 |  |  |  |"
     shown = fidelity.table(rows)
     assert "0.50" in shown
     assert "not reached" in shown
@@ -72,7 +74,7 @@ def test_the_page_quotes_the_rows() -> None:
     root = Path(__file__).parents[2]
     rows = fidelity.read(root / "bench" / "results" / "fidelity.jsonl")
     page = (root / "docs" / "cheaper-looks.md").read_text(encoding="utf-8")
-    for line in fidelity.markdown(rows):
+    for line in [*fidelity.markdown(rows), *fidelity.reached(rows)]:
         assert line in page
 
 

@@ -530,7 +530,8 @@ def fidelity(
     methods: Annotated[
         str,
         typer.Option(
-            help="full, optpair, continued, mf-mes, mf-kg, tpe-hyperband, botorch-mf-mes."
+            help="full, optpair, continued, mf-mes, mf-kg, tpe-hyperband, botorch-mf-mes, "
+            "botorch-mf-kg."
         ),
     ] = "full,optpair,tpe-hyperband",
     tasks: Annotated[str, typer.Option(help="Which tasks; by default all.")] = "",
@@ -544,7 +545,7 @@ def fidelity(
 
     That is the cost to reach what a search of whole looks ends at.
     """
-    from optpair_bench.analysis.fidelity import METHODS, measure, table
+    from optpair_bench.analysis.fidelity import METHODS, markdown, measure, reached, table
     from optpair_bench.tasks.looks import LOOK_TASKS
 
     chosen, named = methods.split(","), tasks.split(",") if tasks else list(LOOK_TASKS)
@@ -554,7 +555,7 @@ def fidelity(
                 fail(f"{name!r} is none of {', '.join(known)}")
     try:
         rows = measure(searches, out, chosen, named, first=first)
-        typer.echo(table(rows))
+        typer.echo("\n".join([table(rows), "", *markdown(rows), "", *reached(rows)]))
         if picture is not None:
             from optpair_bench.figures.fidelity import draw
 

@@ -261,12 +261,12 @@ def logs(rows: list[Spent], task: str, method: str) -> np.ndarray:
     return np.log10(np.maximum([row.regret for row in own], FLOOR))
 
 
-def cost_to_reach(rows: list[Spent], task: str, method: str) -> float:
-    """The share of the full search's cost at which the mean log regret is what that one ends at.
+def cost_to_reach(rows: list[Spent], task: str, method: str, other: str = "full") -> float:
+    """The share of all that there is to spend at which the mean log regret is what another ends at.
 
     Infinite where it is not reached; between two parts, on the line between them.
     """
-    goal = float(np.mean(logs(rows, task, "full")[:, -1]))
+    goal = float(np.mean(logs(rows, task, other)[:, -1]))
     mean = np.mean(logs(rows, task, method), axis=0)
     reached = np.flatnonzero(mean <= goal)
     if len(reached) == 0:
@@ -303,6 +303,23 @@ def markdown(rows: list[Spent]) -> list[str]:
     return lines
 
 
+def reached(rows: list[Spent]) -> list[str]:
+    """Where `optpair` and `continued` reach what the full search and the peers end at."""
+    lines = [f"| reaches at … of the cost | {' | '.join(LOOK_TASKS)} |"]
+    lines.append("|---" * (1 + len(LOOK_TASKS)) + "|")
+    for method in ("optpair", "continued"):
+        for other in ("full", "tpe-hyperband", "botorch-mf-mes", "botorch-mf-kg"):
+            cells = []
+            for task in LOOK_TASKS:
+                both = all(
+                    any((r.task, r.method) == (task, m) for r in rows) for m in (method, other)
+                )
+                cells.append(_cell(rows, task, method, other) if both else "")
+            if any(cells):
+                lines.append(f"| {method}, what {other} ends at | {' | '.join(cells)} |")
+    return lines
+
+
 def _regrets(found: np.ndarray) -> str:
     if len(found) == 0:
         return ""
@@ -310,8 +327,8 @@ def _regrets(found: np.ndarray) -> str:
     return " / ".join(f"{mean[parts * k // 4 - 1]:.2f}".replace("-", "−") for k in (1, 2, 4))
 
 
-def _cell(rows: list[Spent], task: str, method: str) -> str:
+def _cell(rows: list[Spent], task: str, method: str, other: str = "full") -> str:
     if not any((row.task, row.method) == (task, method) for row in rows):
         return ""
-    share = cost_to_reach(rows, task, method)
+    share = cost_to_reach(rows, task, method, other)
     return "not reached" if math.isinf(share) else f"{share:.2f}"
