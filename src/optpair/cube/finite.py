@@ -18,7 +18,7 @@ def all_points(region: Region) -> Float[np.ndarray, "N D"] | None:
     layout = region.cube.layout
     if region.table is not None:
         return region.table
-    if np.any(layout.continuous & ~region.held):
+    if np.any(layout.continuous & ~region.held) or _many(region):
         return None
     choices = [_choices(region, first, past) for first, past in _parameters(region)]
     if np.prod([float(len(own)) for own in choices]) > MOST:
@@ -33,6 +33,13 @@ def _parameters(region: Region) -> list[tuple[int, int]]:
     owner = np.array(region.cube.layout.owner)
     firsts = np.flatnonzero(np.diff(owner, prepend=-1)).tolist()
     return list(zip(firsts, [*firsts[1:], len(owner)], strict=True))
+
+
+def _many(region: Region) -> bool:
+    """Whether one parameter alone has too many levels to list."""
+    layout = region.cube.layout
+    stepped = [k for k in np.flatnonzero(~region.held) if layout.numeric[k]]
+    return any(layout.last[k] >= MOST for k in stepped if k not in layout.grids)
 
 
 def _choices(region: Region, first: int, past: int) -> Float[np.ndarray, "L k"]:
