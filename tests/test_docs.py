@@ -78,3 +78,11 @@ def test_a_wrong_page_is_noticed(
 def test_numbers_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Reader("page").follow("```python\nprint('x =', 1.5e-3)\n```\n\n```text\nx = 27\n```\n")
+
+
+def test_the_search_of_the_site_finds_parts_of_names() -> None:
+    """`csv` finds `read_csv`, and `when` finds `when=`."""
+    said = re.search(r"separator: '(.*)'", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert said is not None
+    assert {"read", "csv", "path"} <= set(re.split(said[1], "opt.read_csv(path)"))
+    assert "when" in re.split(said[1], 'Int(2, 5, when={"kernel": "poly"})')
