@@ -57,7 +57,7 @@ def import_(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Take trials that were run before, elsewhere or by hand from a CSV file.
+    """Read trials from a CSV file: those run before, or by hand.
 
     Every row is taken, or none if one is refused. Points may be between levels or outside their
     ranges; columns that are not understood are kept as notes; rows that the study has already are
