@@ -18,7 +18,8 @@ import numpy as np
 from optpair.persistence import files
 from optpair_bench.tasks.pruned import FIRST_SEED, PRUNED_TASKS
 
-METHODS = ("whole", "pruned")
+METHODS = ("whole", "pruned", "running means")
+"""The last is pruned, too, and the sampler is told that steps are running means, where they are."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ def study(name: str, method: str, seed: int) -> Study:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     task, fits = PRUNED_TASKS[name], 0
-    pruner = JESPruner() if method == "pruned" else optuna.pruners.NopPruner()
-    sampler = JESSampler(seed=seed)
+    pruner = optuna.pruners.NopPruner() if method == "whole" else JESPruner()
+    sampler = JESSampler(seed=seed, running_means=method == "running means")
     made = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
 
     def objective(trial: optuna.Trial) -> float:
@@ -73,7 +74,7 @@ def measure(studies: int, out: Path, tasks: Sequence[str], *, first: int = 0) ->
     done = {(row.task, row.method, row.seed) for row in rows}
     for seed in range(first, first + studies):
         for name in tasks:
-            for method in METHODS:
+            for method in METHODS if PRUNED_TASKS[name].means else METHODS[:2]:
                 if (name, method, seed) not in done:
                     rows = [*(read(out) if out.exists() else []), study(name, method, seed)]
                     files.write(out, "".join(json.dumps(asdict(row)) + "\n" for row in rows))

@@ -31,6 +31,8 @@ class PrunedTask:
     steps: int
     trials: int
     train: Callable[[Mapping[str, float], int], Scores]
+    means: bool = False
+    """Whether each score is the mean of those of the steps so far."""
 
     def worth(self, params: Mapping[str, float]) -> float:
         """The mean of whole trials."""
@@ -93,7 +95,7 @@ def _digits() -> tuple[Any, Any]:
 
 
 PRUNED_TASKS: Mapping[str, PrunedTask] = {
-    "folds": PrunedTask({"C": (1e-2, 1e3), "gamma": (1e-5, 1.0)}, FOLDS, 24, _folds),
+    "folds": PrunedTask({"C": (1e-2, 1e3), "gamma": (1e-5, 1.0)}, FOLDS, 24, _folds, means=True),
     "epochs": PrunedTask(
         {"rate": (1e-4, 1.0), "alpha": (1e-6, 10.0), "width": (4.0, 64.0)}, EPOCHS, 24, _epochs
     ),
