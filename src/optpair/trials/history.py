@@ -256,7 +256,13 @@ class History:
 
     def cancel(self, trial: Trial | int) -> None:
         """Forget a pending trial."""
-        del self._entries[self.pending(trial).id]
+        known = self.known(trial)
+        if known.state != "pending":
+            raise ValueError(
+                f"trial {known.id} was already told ({_came(known)}): only pending trials can be "
+                "cancelled; to correct what was told, revise(trial, value)"
+            )
+        del self._entries[known.id]
 
     def withdraw(self, trial_id: int) -> None:
         """Forget a trial, and those after it, as if they had never been, ids and all."""
