@@ -52,7 +52,7 @@ def read_csv(
         file: the study file.
         path: the CSV file, as `Optimizer.read_csv` takes it, or as `optpair export` wrote it.
             Numbers of trials are read only from the latter.
-        value: the column of the outcome, where it is not called as the outcome is.
+        value: the column of the outcome, if it has another name than the outcome.
         columns: other names of columns: what each is called in the file → what is in it.
         encoding: the encoding of the file.
         repeats: whether rows that the study has already are further measurements.

@@ -29,7 +29,7 @@ def known_noise(given: object) -> float | None:
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse what counts nothing."""
+    """Refuse what is not an int of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an int of at least 1, not {value!r}")
     if value < 1:
