@@ -179,7 +179,7 @@ def test_each_trial_ends_once(history: History) -> None:
     history.tell(trial, 1.0)
     refused(history, ValueError, r"trial 1 was already told \(value 1.0\)", trial, 2.0)
     refused(history, ValueError, "trial 1 was already told", 1, failed=True)
-    with pytest.raises(ValueError, match="already told .*: only pending trials can be cancelled"):
+    with pytest.raises(ValueError, match="only pending trials can be cancelled"):
         history.cancel(trial)
     history.tell(trial.params, 2.0)  # the way out that the message names
     assert [t.value for t in history] == [2.0, 1.0, 2.0]
