@@ -6,6 +6,7 @@ scores and refits.
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -401,3 +402,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
             f"{self.refit!r}; to search without a refit, say what is wanted: outcomes="
             f"{{{known[0]!r}: 'maximize'}}"
         )
+
+
+# That of __init__, for help and for scikit-learn's checks; Python would take that of __new__.
+_SELF, *_OPTIONS = inspect.signature(JESSearchCV.__init__).parameters.values()
+JESSearchCV.__signature__ = inspect.Signature(_OPTIONS)
