@@ -12,6 +12,7 @@ from optpair.acquisition import Acquisition, Success, Values, Weighted, fit_succ
 from optpair.acquisition import mean as posterior_mean
 from optpair.acquisition import weights as weights_module
 from optpair.gp import Hyperparameters, condition
+from optpair.gp.hyperparameters import Below
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.kernels import Mixed
 from optpair.gp.likelihood import Sample
@@ -102,7 +103,7 @@ def test_a_chance_that_underflows_keeps_its_logarithm(success: Success) -> None:
     """Many failures at one place, without noise: P(label > 0) is below what float64 holds."""
     sure = Hyperparameters([[1.0, 1.0]], [1e-6], [1e-9], [0.0])
     labels = condition(sure, FAILED, np.full(len(FAILED), -2.0))
-    hopeless = Success(labels)
+    hopeless = Success(labels, np.ones(1))
     values, slopes = hopeless.log_slopes(FAILED[:1])
     assert hopeless.chance(FAILED[:1])[0] == 0
     assert -np.inf < values[0] < -1000
@@ -199,3 +200,73 @@ def test_averaged_mean(success: Success) -> None:
     expected = (mean + 1) * success.chance(points) - 1
     got = weighted(plain, "worth", (success,), -1.0)(points)
     np.testing.assert_allclose(got, expected, rtol=1e-8)
+
+
+# --- categories: which of two is to blame ---------------------------------------------------------
+
+PAIRS = Process((0, 1, 1, 2, 2), Mixed())
+HOT = np.sqrt(0.5)
+
+
+def pairs(*rows: tuple[float, int, int]) -> np.ndarray:
+    """Points of a number and two parameters with two categories each."""
+    X = np.zeros((len(rows), 5))
+    for x, (number, one, other) in zip(X, rows, strict=True):
+        x[[0, 1 + one, 3 + other]] = number, HOT, HOT
+    return X
+
+
+def test_one_failure_does_not_write_off_a_category() -> None:
+    """What failed with both may be the fault of either, of both together, or of the number."""
+    told = pairs((0.6, 1, 0), (0.3, 1, 1), (0.8, 1, 1), (0.4, 1, 0), (0.95, 1, 1))
+    for failed in (pairs((0.5, 0, 0)), pairs((0.5, 0, 0), (0.7, 0, 0))):
+        success = fit_success(PAIRS, told, failed, MOST)
+        assert success.chance(failed).max() < 0.01
+        assert 0.2 < success.chance(pairs((0.5, 0, 1)))[0] < 0.6
+        assert success.chance(pairs((0.5, 1, 0), (0.5, 1, 1))).min() > 0.9
+        assert success.shares.sum() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_failures_in_all_its_company_write_a_category_off() -> None:
+    told = pairs((0.6, 1, 0), (0.3, 1, 1), (0.8, 1, 1), (0.4, 1, 0))
+    both = fit_success(PAIRS, told, pairs((0.5, 0, 0), (0.4, 0, 1)), MOST)
+    assert both.chance(pairs((0.45, 0, 0), (0.45, 0, 1))).max() < 0.02
+
+
+def test_what_fails_by_its_number_fails_in_every_category() -> None:
+    """The more failures a number explains, the more the model without categories counts."""
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 2, (24, 2))
+    told = pairs(*((0.5 * u, *own) for u, own in zip(rng.uniform(size=12), kinds, strict=False)))
+    many = zip(rng.uniform(size=12), kinds[12:], strict=True)
+    failed = pairs(*((0.7 + 0.3 * u, *own) for u, own in many if tuple(own) != (1, 1)))
+    success = fit_success(PAIRS, told, failed, MOST)
+    assert success.shares[0] > 0.5
+    assert success.chance(pairs((0.85, 1, 1)))[0] < 0.2  # where nobody has tried
+
+
+def test_two_models_have_slopes_and_sum_up() -> None:
+    told, failed = pairs((0.6, 1, 0), (0.3, 1, 1)), pairs((0.5, 0, 0), (0.9, 1, 0))
+    success = fit_success(PAIRS, told, failed, MOST)
+    points = pairs((0.4, 0, 1), (0.7, 1, 0), (0.9, 1, 1))
+    each = stats.norm.cdf(success.standardised(points))
+    np.testing.assert_allclose(success.chance(points), success.shares @ each, rtol=1e-10)
+    values, slopes = success.log_slopes(points)
+    np.testing.assert_allclose(values, success.log_weight(points), rtol=1e-12)
+    for i, e in enumerate(STEP * np.eye(5)):
+        numeric = (success.log_weight(points + e) - success.log_weight(points - e)) / (2 * STEP)
+        np.testing.assert_allclose(slopes[:, i], numeric, rtol=1e-4, atol=1e-6)
+
+
+def test_categories_apart_are_at_least_a_length_scale_apart() -> None:
+    table = Process((0, 1, 1, 2, 2), Mixed(), categories_apart=True).table
+    theta = table.start(np.zeros(table.size))
+    for u in (-3.0, 0.0, 3.0, 30.0):
+        table.parts(theta)["lengthscale"][:] = u
+        scale = table.hyperparameters(theta[None]).lengthscale[0]
+        expected = [np.exp(u), *2 * [1 / (1 + np.exp(-u))]]
+        np.testing.assert_allclose(scale, expected, rtol=1e-12)
+    assert not Process((0, 1, 2), Mixed()).categories
+    below, u = Below((np.inf, 1.0, 0.5)), np.array([-1.0, 0.3, 2.0])
+    numeric = (below.value(u + STEP) - below.value(u - STEP)) / (2 * STEP)
+    np.testing.assert_allclose(below.slope(u), numeric, rtol=1e-8)

@@ -10,6 +10,16 @@ worst value seen: it is what is expected where a failure is worth no more than t
 The chance of success is one. Labels +1 (told) and −1 (failed) are regressed by a GP of their own
 with mean +1, so that nothing is held against a place nobody has tried; the chance of success at x
 is P(label > 0) under it. A failed trial never becomes a value of the objective.
+
+What fails with one category may fail because of it, because of another parameter's category, or
+because of both together, and one failure cannot tell which: the likeliest length scales would put
+all blame on one. So where there are categories, there are two models of the labels. In one,
+categories may be alike. In the other they are at least a length scale apart, so that their labels
+have a correlation of at most 0.52, and a failure with one leaves about an even chance with another,
+of whatever parameter. Each model counts by its prior p_m, which is ¾ for the second, and by its
+likelihood:
+
+    P = Σ_m ω_m Φ(z_m),   z = (1 + mean)/√(s + σ²),   ω_m ∝ p_m p(labels, θ_m)
 """
 
 from __future__ import annotations
@@ -18,18 +28,21 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import logsumexp
 
 from optpair.acquisition.base import Acquisition, Points, Rows, Values
 from optpair.acquisition.special.normal import hazard, log_ndtr
+from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.kernels import Matern52
-from optpair.gp.likelihood import Sample
+from optpair.gp.likelihood import Likelihood, Sample
 from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import Prior
 from optpair.gp.process import Process
 from optpair.shapes import Float
 
 FAILED = -2.0  # the label −1, less the mean +1
+PRIORS = (0.25, 0.75)  # of the models in which categories may be alike, and are apart
 
 
 @runtime_checkable
@@ -47,14 +60,16 @@ class Weight(Protocol):
 
 @dataclass(frozen=True)
 class Success:
-    """The chance that a trial at x succeeds, P = Φ(z) with z = (1 + m)/√(s + σ²)."""
+    """The chance that a trial at x succeeds, P = Σ ω Φ(z) over the sets of the labels' model."""
 
     labels: Posterior
+    shares: Float[np.ndarray, " M"]
+    """ω, which sum to 1."""
 
-    def standardised(self, X: Points) -> Float[np.ndarray, " q"]:
+    def standardised(self, X: Points) -> Float[np.ndarray, "M q"]:
         """z, the label's mean over its standard deviation: so many sigmas from failing."""
         means, variance = self.labels.moments(X)
-        return np.asarray((1 + means[0, 0]) / np.sqrt(variance[0] + self.labels.noise[0]))
+        return np.asarray((1 + means[:, 0]) / np.sqrt(variance + self.labels.noise[:, None]))
 
     def chance(self, X: Points) -> Float[np.ndarray, " q"]:
         """P."""
@@ -62,7 +77,12 @@ class Success:
 
     def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
         """log P."""
-        return log_ndtr(self.standardised(X))
+        return np.asarray(logsumexp(self._logs(self.standardised(X)), axis=0))
+
+    def _logs(self, z: Float[np.ndarray, "M q"]) -> Float[np.ndarray, "M q"]:
+        """log ωΦ(z)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.shares)[:, None] + log_ndtr(z))
 
     def log_slopes(self, X: Points) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q D"]]:
         """log P, and its derivatives."""
@@ -70,10 +90,12 @@ class Success:
         variance = query.variance
         total = variance + self.labels.noise[:, None]
         z = (1 + query.means[:, 0]) / np.sqrt(total)
-        by_z = hazard(z)
+        logs = self._logs(z)
+        value = np.asarray(logsumexp(logs, axis=0))
+        by_z = np.exp(logs - value) * hazard(z)
         by_means = by_z / np.sqrt(total)
         by_variance = -0.5 * by_z * z / total * (variance > 0)
-        return log_ndtr(z)[0], query.pull(by_means[:, None], by_variance)[0]
+        return value, query.pull(by_means[:, None], by_variance).sum(0)
 
 
 def fit_success(
@@ -91,12 +113,20 @@ def fit_success(
     X = np.concatenate([told, failed])
     labels = np.repeat([0.0, FAILED], [len(told), len(failed)])
     sample = Sample(X, labels, np.full(len(X), np.nan))
-    prior = Prior(lengthscale=process.prior.lengthscale, mean_scale=0.0)
-    own = Process(process.columns, Matern52(), prior)
-    k = max(-(-len(X) // most), 1)
-    theta = fit_mode(sample.some(slice(None, None, k)), own)
-    hypers = own.table.hyperparameters(theta[None])
-    return Success(fit(hypers, sample, kernel=own.kernel, columns=own.columns))
+    some = sample.some(slice(None, None, max(-(-len(X) // most), 1)))
+    priors = Prior(lengthscale=process.prior.lengthscale, mean_scale=0.0)
+    alike = Process(process.columns, Matern52(), priors)
+    models = [alike, replace(alike, categories_apart=True)][: 1 + alike.categories]
+    modes = [fit_mode(some, own) for own in models]
+    logs = [
+        np.log(prior) + Likelihood(some, own).density(u[None])[0]
+        for prior, own, u in zip(PRIORS, models, modes, strict=False)
+    ]
+    found = [own.table.hyperparameters(u[None]) for own, u in zip(models, modes, strict=True)]
+    names = found[0].values()
+    hypers = Hyperparameters(**{n: np.concatenate([h.values()[n] for h in found]) for n in names})
+    shares = np.exp(logs - logsumexp(logs))
+    return Success(fit(hypers, sample, kernel=alike.kernel, columns=alike.columns), shares)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ position.
 | `Exp(floor)`    | floor + exp u   | length scales, variances         |
 | `Times(factor)` | factor · u      | the mean                         |
 | `Logit(factor)` | expit(factor·u) | a share                          |
+| `Below(most)`   | 1/(1/most + e⁻ᵘ)| length scales that have an end   |
 """
 
 from __future__ import annotations
@@ -88,12 +89,31 @@ class Logit:
 
 
 @dataclass(frozen=True)
+class Below:
+    """v = 1/(1/most + e⁻ᵘ): exp u, but below `most`, which each entry has for itself."""
+
+    most: tuple[float, ...]
+
+    def value(self, u: np.ndarray) -> np.ndarray:
+        """v(u)."""
+        return np.asarray(1 / (1 / np.array(self.most) + np.exp(-u)))
+
+    def slope(self, u: np.ndarray) -> np.ndarray:
+        """dv/du."""
+        return np.asarray(self.value(u) ** 2 * np.exp(-u))
+
+    def rescaled(self, u: np.ndarray, ratio: float, offset: float, power: int) -> np.ndarray:
+        """A length scale has no units of y."""
+        return u
+
+
+@dataclass(frozen=True)
 class Block:
     """One hyperparameter of a model: `size` entries of θ."""
 
     name: str
     size: int
-    transform: Exp | Times | Logit
+    transform: Exp | Times | Logit | Below
     prior: Density
     power: int = 0
     """The power of the units of y that the value has: 2 for a variance, 1 for a mean."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from optpair.gp.hyperparameters import Block, Exp, Logit, Table, Times
+import numpy as np
+
+from optpair.gp.hyperparameters import Below, Block, Exp, Logit, Table, Times
 from optpair.gp.kernels import Columns, Kernel, Matern52
 from optpair.gp.priors import Normal, Prior
 
@@ -20,6 +23,8 @@ class Process:
     """The parameter that each column of the cube belongs to, and whose length scale it has."""
     kernel: Kernel = field(default_factory=Matern52)
     prior: Prior = field(default_factory=Prior)
+    categories_apart: bool = False
+    """Whether two categories are at least a length scale apart, however alike they look."""
     runs: bool = False
     """Whether observations of one run share its luck, and how much is inferred."""
 
@@ -34,7 +39,7 @@ class Process:
         prior = self.prior
         return Table(
             (
-                Block("lengthscale", self.d, Exp(), prior.lengthscale),
+                Block("lengthscale", self.d, self._scales, prior.lengthscale),
                 Block("outputscale", 1, Exp(), prior.outputscale, power=2),
                 Block("noise", 1, Exp(prior.noise_floor), prior.noise, power=2),
                 Block("mean", 1, Times(prior.mean_scale), Normal(), power=1),
@@ -44,3 +49,16 @@ class Process:
             self.d,
             self.kernel.tie(prior.lengthscale, self.d),
         )
+
+    @property
+    def categories(self) -> bool:
+        """Whether any parameter has several columns, as categories have."""
+        return len(self.columns) > self.d
+
+    @property
+    def _scales(self) -> Exp | Below:
+        """What a length scale may be: two categories are at distance 1."""
+        if not self.categories_apart:
+            return Exp()
+        columns = Counter(self.columns)
+        return Below(tuple(1.0 if columns[k] > 1 else np.inf for k in range(self.d)))
