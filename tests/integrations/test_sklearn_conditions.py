@@ -112,7 +112,7 @@ def test_conditions_name_what_the_lists_of_a_dict_have() -> None:
 def test_a_search_with_a_condition_on_a_list() -> None:
     X, y = load_diabetes(return_X_y=True)
     given = {"kernel": ["linear", "poly"], "degree": Int(2, 3, when={"kernel": "poly"})}
-    search = JESSearchCV(SVR(), given, n_iter=5, random_state=0, cv=2).fit(X[:60], y[:60])
+    search = JESSearchCV(SVR(), given, n_iter=3, random_state=0, cv=2).fit(X[:60], y[:60])
     for params in search.cv_results_["params"]:
         assert ("degree" in params) == (params["kernel"] == "poly")
     assert search.cv_results_["param_degree"].mask.any()

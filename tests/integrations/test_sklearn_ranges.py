@@ -92,7 +92,7 @@ def test_searches_have_bounds_by_themselves() -> None:
     models = {"reduce": [PCA(2), PCA(3)], "clf": [SVC(), LogisticRegression()]}
     assert bounds(JESSearchCV(pipe, models, **OPTIONS)) == (0, 1)
     strange = {"clf": [SVC(), Own()]}
-    assert bounds(JESSearchCV(pipe, strange, **OPTIONS)) is None
+    assert bounds(JESSearchCV(pipe, strange, **{**OPTIONS, "n_iter": 2})) is None
     both = JESSearchCV(
         KNeighborsClassifier(),
         K,

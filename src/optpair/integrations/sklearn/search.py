@@ -311,7 +311,8 @@ class JESSearchCV(BaseSearchCV):  # type: ignore[misc]
                     tell(optimizer, candidate, row, timed=self.cost == "seconds")
             if isinstance(self.noise, str):  # by the folds
                 judge_noise(optimizer, rows, self.cv.ratio)
-        if optimizer.exhausted and len(rows) < self.n_iter:
+        shelf = optimizer.space.shelf  # of whose rows the user said that each is tried once
+        if optimizer.exhausted and len(rows) < self.n_iter and (shelf is None or shelf.repeat):
             noun = optimizer.space.noun
             warnings.warn(
                 f"{ended} after {len(rows)} of n_iter={self.n_iter} trials: on the same folds, no "
