@@ -4,6 +4,11 @@
 """
 
 import os
+import signal
+
+# A shell's background job ignores Ctrl-C and so would the processes that tests send it to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["postgres_server"]
 
