@@ -24,7 +24,7 @@ from optpair.cube.candidates import Screening
 from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.problem.layout import HOT
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 SPACE = Space({"x": Float(-1, 1), "k": Int(0, 4), "site": Context(["A", "B", "C"])})
 WARM = Space({"x": Float(-1, 1), "heat": Context(0, 10)})

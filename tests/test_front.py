@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from optpair.found import Predicted
-from optpair.front import Front, FrontPoint
 from optpair.problem.outcomes import Constraint, Objective
 from optpair.problem.problem import Problem
+from optpair.results.best import Predicted
+from optpair.results.front import Front, FrontPoint
 from optpair.trials.trial import Measurement, Trial
 from outcome_cases import SPACE
 

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import optpair
-from optpair import Optimizer, threads
+from optpair import Optimizer
+from optpair.runtime import threads
 from shell_cases import SPACE, cheap, filled, objective, point
 
 HERE = str(Path(optpair.__file__).parent)

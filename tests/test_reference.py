@@ -40,7 +40,7 @@ from optpair.gp.priors import PAPER, LogNormal, Prior
 from optpair.gp.process import Process
 from optpair.optima import Best, Optima
 from optpair.problem.layout import Layout
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 HERE = Path(__file__).parent / "reference"
 KERNELS, SPACES, SETS = ("rbf", "matern52", "mixed"), ("continuous", "mixed"), (1, 3)

@@ -11,7 +11,7 @@ import pytest
 
 from optpair import Constraint, Front, Objective, Optimizer, Recommendation, minimize
 from optpair.acquisition.registry import REGISTRY
-from optpair.front import reference_of
+from optpair.results.front import reference_of
 from outcome_cases import ALL, CONSTRAINED, FRONT, SPACE, point, several, told, truth
 from shell_cases import KNOWN, TINY, Settings
 

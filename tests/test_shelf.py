@@ -15,7 +15,7 @@ from optpair.engine.session import region_of
 from optpair.gp import Hyperparameters, condition
 from optpair.gp.paths import sample_paths
 from optpair.optima.single import Best
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 
 def rows(count: int = 60, seed: int = 0) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpair.streams import MOST_SEED_BITS, Stream, check_seed
+from optpair.runtime.streams import MOST_SEED_BITS, Stream, check_seed
 
 
 def first(stream: Stream) -> float:

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from optpair import gp, optima, threads
-from optpair.threads import engine_work, few_threads, limit_threads
+from optpair import gp, optima
+from optpair.runtime import threads
+from optpair.runtime.threads import engine_work, few_threads, limit_threads
 
 
 def blas_threads() -> list[int]:
@@ -180,7 +181,7 @@ KEPT = """
 import re, threading
 from pathlib import Path
 import numpy as np
-from optpair import threads
+from optpair.runtime import threads
 
 def megabytes():
     status = Path("/proc/self/status").read_text()

@@ -14,7 +14,7 @@ import pytest
 from optpair import Categorical, Float, Hyperparameters, Int, Optimizer, Settings, Space, minimize
 from optpair.cube.candidates import Screening
 from optpair.engine.session import region_of
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 from shell_cases import TINY, cheap, jes
 
 FIVE = Space({name: Float(0, 1) for name in "abcde"}, where="a + b + c + d + e == 1")

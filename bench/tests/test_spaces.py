@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from optpair.cube.halton import halton
 from optpair.engine.session import region_of
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 from optpair_bench.analysis import spaces as analysis
 from optpair_bench.cli import app
 from optpair_bench.methods import spaces as methods

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from optpair import acquisition, gp, optima
     from optpair.earlier import Earlier
     from optpair.engine.settings import Settings
-    from optpair.found import Belief, Prediction, Recommendation
-    from optpair.front import Front, FrontBelief
     from optpair.gp import Hyperparameters
     from optpair.optimizer import Optimizer
     from optpair.problem.outcomes import Constraint, Objective
     from optpair.problem.space import Categorical, Context, Fidelity, Float, Int, Ordinal, Space
     from optpair.problem.stop import Stop
+    from optpair.results.best import Belief, Prediction, Recommendation
+    from optpair.results.front import Front, FrontBelief
+    from optpair.runtime.threads import limit_threads
     from optpair.search import Result, maximize, minimize
-    from optpair.threads import limit_threads
     from optpair.trials.trial import Trial
 
 __all__ = [
@@ -58,28 +58,28 @@ __version__ = "0.1.0"
 
 # Imported on first use: SciPy takes a while, and parts of the command line do without it.
 _HOMES = {
-    "Belief": "found",
+    "Belief": "results.best",
     "Categorical": "problem.space",
     "Constraint": "problem.outcomes",
     "Context": "problem.space",
     "Earlier": "earlier",
     "Fidelity": "problem.space",
     "Float": "problem.space",
-    "Front": "front",
-    "FrontBelief": "front",
+    "Front": "results.front",
+    "FrontBelief": "results.front",
     "Hyperparameters": "gp",
     "Int": "problem.space",
     "Objective": "problem.outcomes",
     "Optimizer": "optimizer",
     "Ordinal": "problem.space",
-    "Prediction": "found",
-    "Recommendation": "found",
+    "Prediction": "results.best",
+    "Recommendation": "results.best",
     "Result": "search",
     "Settings": "engine.settings",
     "Space": "problem.space",
     "Stop": "problem.stop",
     "Trial": "trials.trial",
-    "limit_threads": "threads",
+    "limit_threads": "runtime.threads",
     "maximize": "search",
     "minimize": "search",
 }

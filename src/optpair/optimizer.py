@@ -26,10 +26,7 @@ from optpair.engine.model import Model
 from optpair.engine.plate import Info
 from optpair.engine.session import Session, Way, check_plate
 from optpair.engine.settings import Settings
-from optpair.found import Belief, Prediction, Recommendation
-from optpair.front import Front, FrontBelief, points_of, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
-from optpair.locks import Lock
 from optpair.persistence import documents
 from optpair.persistence.files import Copies
 from optpair.problem.beliefs import Belief as Density
@@ -37,6 +34,9 @@ from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop, check_stop
+from optpair.results.best import Belief, Prediction, Recommendation
+from optpair.results.front import Front, FrontBelief, points_of, reference_of
+from optpair.runtime.locks import Lock
 from optpair.tables import Tables
 from optpair.trials.earlier import EarlierStudy
 from optpair.trials.history import History

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from optpair.engine.session import Session
-from optpair.locks import Lock
 from optpair.persistence import files
+from optpair.runtime.locks import Lock
 from optpair.trials import table
 from optpair.trials.history import History
 

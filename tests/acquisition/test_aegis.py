@@ -15,7 +15,7 @@ from optpair.acquisition.mean import Mean
 from optpair.acquisition.ts import TS
 from optpair.cube.cube import Cube
 from optpair.gp import Hyperparameters, Posterior, sample_paths
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 POINTS = RNG.uniform(size=(400, D))

@@ -43,7 +43,7 @@ from optpair.acquisition.ucb import schedule
 from optpair.cube.cube import Cube
 from optpair.gp import Posterior, sample_paths
 from optpair.optima import Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 STARS = Optima.pairs(RNG.uniform(size=(M, P, D)), Y.max() + RNG.uniform(0.1, 2.0, (M, P)))

@@ -27,7 +27,7 @@ from optpair.acquisition import ei, logei, nei
 from optpair.acquisition.ei import redrawn as of_white
 from optpair.acquisition.ei import white
 from optpair.gp import Hyperparameters, Posterior
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])

@@ -26,7 +26,7 @@ from small_study import (
 from optpair.acquisition.base import Context
 from optpair.acquisition.es import CLOSEST, build, es
 from optpair.cube.cube import Cube
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 module = import_module("optpair.acquisition.es")  # `es` in the package is the function
 RNG = source()

@@ -10,7 +10,7 @@ from optpair.acquisition import Context, fitbo
 from optpair.acquisition.fitbo import CLOSEST, FITBO, build
 from optpair.cube.cube import Cube
 from optpair.optima import Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 PLACES = RNG.uniform(size=(M, P, D))

@@ -11,7 +11,7 @@ from optpair.acquisition.ids import LEAST, build
 from optpair.cube.cube import Cube
 from optpair.gp import Posterior
 from optpair.optima import Optima, sample
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 STARS = Optima.pairs(RNG.uniform(size=(M, P, D)), Y.max() + RNG.uniform(0.1, 2.0, (M, P)))

@@ -31,7 +31,7 @@ from optpair.acquisition.jes import build
 from optpair.cube.cube import Cube
 from optpair.gp import Hyperparameters
 from optpair.optima import Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 # Pairs at random places, from just above the best datum to far above it.

@@ -16,7 +16,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp.posterior import Posterior, as_sample, fit
 from optpair.optima import Optima, Wanted
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 INF = np.inf
 RNG = np.random.default_rng(5)

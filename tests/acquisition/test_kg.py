@@ -29,7 +29,7 @@ from optpair.cube.cube import Cube
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.posterior import condition
 from optpair.optima.base import Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 STARS = Optima.pairs(RNG.uniform(size=(M, P, D)), np.zeros((M, P)))  # f* is not used

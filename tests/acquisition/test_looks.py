@@ -26,7 +26,7 @@ from optpair.gp import Hyperparameters, Posterior
 from optpair.gp.kernels import Curves, Matern52
 from optpair.gp.posterior import as_sample, fit
 from optpair.optima import Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 D, M, P, N = 3, 2, 3, 9
 TARGETS = {1: 1.0, 2: 0.4}  # two fidelities, one with its target inside

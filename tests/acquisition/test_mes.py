@@ -40,7 +40,7 @@ from optpair.acquisition.mes import MES, _draw, _gumbel, _quantiles, build
 from optpair.cube.cube import Cube
 from optpair.gp import Hyperparameters, Posterior
 from optpair.optima import Optima, sample
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 STARS = Y.max() + RNG.uniform(0.1, 2.0, (M, P))

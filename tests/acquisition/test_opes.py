@@ -13,7 +13,7 @@ from optpair.acquisition.opes import MOST, OPES, SOFTNESS, build
 from optpair.cube.cube import Cube
 from optpair.gp import Hyperparameters
 from optpair.optima import Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 PLACES = RNG.uniform(size=(M, P, D))

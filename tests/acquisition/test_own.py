@@ -26,7 +26,7 @@ from optpair.acquisition import registry as registry_module
 from optpair.acquisition.special.normal import log_ei_and_slope
 from optpair.cube.cube import Cube
 from optpair.gp import Posterior
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 Q = source().uniform(size=(11, D))
 

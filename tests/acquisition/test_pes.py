@@ -34,7 +34,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.posterior import Posterior, condition
 from optpair.optima.base import Optima
 from optpair.problem.layout import Layout
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 PLACES = RNG.uniform(0.05, 0.95, size=(M, P, D))

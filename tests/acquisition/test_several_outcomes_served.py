@@ -14,7 +14,7 @@ from optpair.acquisition.registry import GOALS
 from optpair.cube.cube import Cube
 from optpair.gp import Posterior, sample_paths
 from optpair.optima import Optima, Wanted
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 Y = RNG.normal(size=(4, N))

@@ -17,7 +17,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp import sample_paths
 from optpair.problem.layout import Layout
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 RNG = source()
 Q = np.concatenate([RNG.uniform(size=(9, D)), X[:4], [[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]])

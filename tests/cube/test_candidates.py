@@ -12,7 +12,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
 from optpair.problem.linear import Rows
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 BOX = Cube.box(2)
 SHIFTS = np.random.default_rng(0).uniform(size=(2, 2))

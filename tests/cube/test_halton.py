@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optpair.cube.halton import halton
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 
 @pytest.mark.parametrize(("column", "base"), [(0, 2), (1, 3), (2, 5)])

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, norm
 from optpair import Constraint, Context, Fidelity, Float, Optimizer, Settings, Space, Stop, minimize
 from optpair.engine.forecast import TRIALS, Believed, Forecast, searched
 from optpair.engine.gaps import left_to_win, within
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 from shell_cases import TINY, filled, jes
 
 LINE = Space({"x": Float(0, 1)})

@@ -17,7 +17,7 @@ from optpair.engine.model import mean_at
 from optpair.engine.plate import Info, Shared
 from optpair.engine.session import DESIGN, SUGGEST, Session
 from optpair.problem.problem import Problem
-from optpair.shapes import Float as Floats
+from optpair.runtime.shapes import Float as Floats
 from optpair.trials.data import Data
 from optpair.trials.history import History
 from shell_cases import TINY

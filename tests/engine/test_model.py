@@ -16,7 +16,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference import Known, Marginal
 from optpair.problem.outcomes import Objective
 from optpair.problem.problem import Problem
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 from optpair.trials.history import History
 from optpair.trials.transform import Scaling

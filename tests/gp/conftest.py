@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from optpair.threads import few_threads
+from optpair.runtime.threads import few_threads
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -18,8 +18,8 @@ from optpair import Constraint, Float, Hyperparameters, Objective, Optimizer, Se
 from optpair.engine import step
 from optpair.engine.engine import Engine
 from optpair.engine.plate import Info
-from optpair.front import Front
 from optpair.integrations.optuna import NOISE_VAR, JESSampler
+from optpair.results.front import Front
 from optpair.trials.data import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*set_metric_names is experimental")

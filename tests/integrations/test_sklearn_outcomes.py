@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from optpair import Constraint, Float, Objective, Settings
-from optpair.front import Front, FrontBelief
 from optpair.integrations.sklearn import JESSearchCV
+from optpair.results.front import Front, FrontBelief
 from shell_cases import TINY
 
 X = np.linspace(0, 1, 30)[:, None]

@@ -12,7 +12,7 @@ from optpair.cube.region import Region
 from optpair.gp import Hyperparameters, Paths, condition, sample_paths
 from optpair.optima import Best, BestFeasible, Optima, Wanted
 from optpair.problem.layout import HOT, Layout
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 INF = np.inf
 P, M = 12, 2

@@ -13,7 +13,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.optima import Optima, Pareto, Wanted
 from optpair.optima.pareto import undominated, weights
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 
 def found(d: int, given: Wanted, points: int = 8) -> Optima:

@@ -17,7 +17,7 @@ from optpair.optima import Best, Optima
 from optpair.optima.single import HEIGHT, PathRows, bends
 from optpair.problem.layout import HOT, Layout
 from optpair.problem.space import Float, Space
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 M, P = 4, 50
 HYPERS = Hyperparameters(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench import prose, tasks
 from optpair_bench.analysis import arena, claims, overall, statistics
 from optpair_bench.figures import measures

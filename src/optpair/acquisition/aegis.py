@@ -32,9 +32,9 @@ from optpair.acquisition.mean import mean
 from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ts import ts
 from optpair.gp.posterior import Posterior, as_points
-from optpair.shapes import Float, Int
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float, Int
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 
 @dataclass(frozen=True, repr=False)

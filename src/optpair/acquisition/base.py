@@ -23,9 +23,9 @@ from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import BLOCK, Posterior, as_points
 from optpair.optima.base import Optima, Wanted
-from optpair.shapes import Bool, Float, Int
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 FACE = 1e-6  # a coordinate closer to 0 or 1 is on a face
 

@@ -11,7 +11,7 @@ from optpair.acquisition.base import Points
 from optpair.gp.conditioned import ConditionedQuery
 from optpair.gp.kernels.base import Between, Target
 from optpair.gp.posterior import Posterior, Query
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 
 def a_target(posterior: Posterior, targets: Mapping[int, float]) -> Target:

@@ -21,7 +21,7 @@ from optpair.acquisition.ei import DRAWS, redrawn, white
 from optpair.acquisition.special.normal import log_ei_and_slope
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 
 @dataclass(frozen=True, repr=False)

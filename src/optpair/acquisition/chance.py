@@ -19,7 +19,7 @@ from optpair.acquisition.base import Acquisition, Points, Rows, bounded
 from optpair.acquisition.special.intervals import log_between
 from optpair.gp.posterior import Posterior, Query
 from optpair.optima.base import Wanted
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 Each = Float[np.ndarray, "M F q"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from optpair.cube.lattice import lattice as lattice_points
 from optpair.cube.region import Region
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 
 BLOCK = 1024  # lattice points made together, doubled as a search grows
 

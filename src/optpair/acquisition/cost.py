@@ -21,7 +21,7 @@ from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import Prior
 from optpair.gp.process import Process
 from optpair.problem.parameters import Price
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 ALIKE = np.log(1.1)  # of a logarithm: costs that differ by less are taken to be the same
 FEWEST = 3  # told costs, below which nothing is learnt from them

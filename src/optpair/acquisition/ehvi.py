@@ -26,7 +26,7 @@ from optpair.acquisition.special.normal import log_ei_and_slope
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
 from optpair.optima.pareto import undominated
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 DRAWS = 8  # of the values at the data, per set
 MARGIN = 0.1  # of the front's extent: how far below it the reference is

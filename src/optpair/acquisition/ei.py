@@ -34,9 +34,9 @@ from optpair.acquisition.base import Context, OfMoments, Partials, bounded, incu
 from optpair.acquisition.special.normal import log_ei, log_ei_and_slope
 from optpair.gp.linalg import factorise
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 DRAWS = 32  # of the values at the data, per set
 NUGGET = 1e-8  # of the output scale

@@ -47,9 +47,9 @@ from optpair.acquisition.base import Acquisition, Context, Points, Rows, incumbe
 from optpair.acquisition.special.normal import log_ei
 from optpair.gp.linalg import factorise
 from optpair.gp.posterior import SMALLEST, Posterior, Query
-from optpair.shapes import Float
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 REPRESENTERS = 32
 DRAWS = 768  # over all sets and fantasies

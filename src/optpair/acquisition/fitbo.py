@@ -36,8 +36,8 @@ import numpy as np
 from optpair.acquisition.base import Context, OfMoments, Partials, bounded, check_sets
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.threads import engine_work
 
 CLOSEST = 0.5  # √a that f* is above the prior mean, at least
 

@@ -30,8 +30,8 @@ from optpair.acquisition.jes import JES, jes
 from optpair.acquisition.mean import Mean
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Bool, Float
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float
+from optpair.runtime.threads import engine_work
 
 LEAST = 1e-3  # √a: no regret is taken to be below
 

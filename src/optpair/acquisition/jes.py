@@ -44,8 +44,8 @@ from optpair.cube.cube import Cube
 from optpair.gp.conditioned import Conditioned, Functionals, condition_on
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima, Wanted
-from optpair.shapes import Bool, Float
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float
+from optpair.runtime.threads import engine_work
 
 DELTA = 1e-8  # of the output scale: how exactly f* is met,
 FLAT = 1e-6  # and a slope is zero

@@ -32,7 +32,7 @@ from optpair.cube.cube import Cube
 from optpair.gp.conditioned import Conditioned, ConditionedQuery, Functionals, condition_on
 from optpair.gp.posterior import Posterior, Query
 from optpair.optima.base import Optima, Wanted
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 DELTA = 1e-8  # of the output scale: how exactly a value is met,
 FLAT = 1e-6  # and a slope is zero

@@ -25,7 +25,7 @@ from optpair.acquisition.special.factors import Each
 from optpair.gp.conditioned import Conditioned, ConditionedQuery, Functionals
 from optpair.gp.kernels.base import Target
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 LEAST = 1e-12  # ρ_y²: below, a look says nothing
 

@@ -32,8 +32,8 @@ from optpair.acquisition.special.normal import Reals, log_ei, log_ndtr
 from optpair.gp.kernels.base import Between
 from optpair.gp.posterior import Posterior, Query, as_points
 from optpair.optima.base import Optima
-from optpair.shapes import Float, Int
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float, Int
+from optpair.runtime.threads import engine_work
 
 DATA = 4  # best data points among the places
 POINTS = 4  # screened points among them

@@ -35,8 +35,8 @@ from optpair.acquisition.special.truncation import (
 from optpair.gp.kernels.base import Target
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.threads import engine_work
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context, Points, Rows
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 
 @dataclass(frozen=True, repr=False)

@@ -65,9 +65,9 @@ from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 Form = Literal["noiseless", "matched", "exact", "divergence"]
 Maxima = Optima | Float[np.ndarray, "M P"]

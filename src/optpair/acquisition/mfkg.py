@@ -29,8 +29,8 @@ from optpair.acquisition.kg import (
 from optpair.gp.kernels.base import Between, Target
 from optpair.gp.posterior import Posterior, as_points
 from optpair.optima.base import Optima
-from optpair.shapes import Float
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.threads import engine_work
 
 
 @dataclass(frozen=True, repr=False)

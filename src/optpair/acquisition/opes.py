@@ -37,8 +37,8 @@ from optpair.gp.conditioned import Conditioned, Functionals
 from optpair.gp.linalg import inverse_factors
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float, Int
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float, Int
+from optpair.runtime.threads import engine_work
 
 MOST = 16  # data that have a site
 SOFTNESS = 1e-8  # of the output scale, of the inequalities

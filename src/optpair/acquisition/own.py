@@ -25,7 +25,7 @@ import numpy as np
 
 from optpair.acquisition.base import Acquisition, Context, OfMoments, Partials, bounded
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 STEP = float(np.finfo(np.float64).eps) ** (1 / 3)  # of central differences, relative
 

@@ -21,7 +21,7 @@ from optpair.acquisition.chance import Improvement, Log, OutcomeMoments, means_a
 from optpair.acquisition.special.normal import hazard, log_ndtr
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 LEAST = 0.01  # of a weight
 FALLEN, AWAY = 35.0, 7.0  # e-foldings, and deviations, beyond which nothing is left

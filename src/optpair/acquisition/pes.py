@@ -50,8 +50,8 @@ from optpair.gp.conditioned import Conditioned, ConditionedQuery, Functionals, s
 from optpair.gp.linalg import inverse_factors
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Bool, Float, Int
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.threads import engine_work
 
 DELTA = 1e-6  # of the output scale: how exactly a gradient is zero
 SOFTNESS = 1e-8  # of the output scale, the same for the inequalities

@@ -16,8 +16,8 @@ from scipy.special import ndtr
 
 from optpair.acquisition.base import Context, OfMoments, Partials, bounded, incumbent
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.threads import engine_work
 
 MARGIN = 0.01  # of the output scale's square root
 SQRT_2PI = np.sqrt(2 * np.pi)

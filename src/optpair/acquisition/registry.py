@@ -45,8 +45,8 @@ from optpair.acquisition.pi import build as build_pi
 from optpair.acquisition.ts import build as build_ts
 from optpair.acquisition.ucb import build as build_ucb
 from optpair.cube.region import Region
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 
 NEEDS = frozenset({"paths", "optima"})
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

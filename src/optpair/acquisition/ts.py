@@ -22,9 +22,9 @@ from optpair.acquisition.base import Acquisition, Context, Points, Rows
 from optpair.gp.paths import Paths, sample_paths
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
-from optpair.shapes import Float
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 PENALTY = 10.0  # what a violation costs, in units of √a
 LEAST = 0.01  # of a weight

@@ -16,7 +16,7 @@ import numpy as np
 
 from optpair.acquisition.base import Context, OfMoments, Partials, bounded
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 DELTA = 0.1
 SHARE = 0.2

@@ -39,7 +39,7 @@ from optpair.gp.likelihood import Likelihood, Sample
 from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import Prior
 from optpair.gp.process import Process
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 FAILED = -2.0  # the label −1, less the mean +1
 PRIORS = (0.25, 0.75)  # of the models in which categories may be alike, and are apart

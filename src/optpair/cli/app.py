@@ -21,7 +21,7 @@ from optpair.cli.common import study_of as _study
 from optpair.cli.exit_codes import ERROR, INTERRUPTED, NOTHING_YET, USAGE, say
 from optpair.cli.exit_codes import fail as _fail
 from optpair.cli.help_texts import PlainApp
-from optpair.stderr import keep_usable
+from optpair.runtime.stderr import keep_usable
 
 if TYPE_CHECKING:
     from optpair.studies.commands import Ran

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpair.cli.exit_codes import NOTHING_YET, fail
-from optpair.stderr import Outlet, drop
+from optpair.runtime.stderr import Outlet, drop
 
 if TYPE_CHECKING:
     from optpair.studies.config import StudyFile

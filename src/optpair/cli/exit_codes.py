@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from optpair.stderr import UNWRITABLE
+from optpair.runtime.stderr import UNWRITABLE
 
 ERROR, USAGE, NOTHING_YET, INTERRUPTED = 1, 2, 3, 130
 """Exit codes: something is wrong; with the arguments; no trial has a value; Ctrl-C."""

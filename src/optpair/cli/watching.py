@@ -58,7 +58,7 @@ def watch(
     stopped.
     """
     found = _sources(targets, study or [])
-    from optpair.threads import share_memory
+    from optpair.runtime.threads import share_memory
     from optpair.watch.server import PORT, Server
 
     try:

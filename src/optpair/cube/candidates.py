@@ -14,8 +14,8 @@ import numpy as np
 from optpair.cube.cube import Cube, Moves
 from optpair.cube.lattice import lattice
 from optpair.cube.region import Region
-from optpair.shapes import Float, Num
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float, Num
+from optpair.runtime.streams import Stream
 
 ANCHORS = 8  # best data points that a screening looks around
 BOXES, SIDE = 4, 0.4  # boxes of a boxed screening, and their side

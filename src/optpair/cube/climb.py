@@ -15,7 +15,7 @@ import numpy as np
 
 from optpair.cube.faces import Held
 from optpair.cube.region import Region
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.runtime.shapes import Bool, Float, Int, Num
 
 FIRST_RADIUS, LARGEST_RADIUS = 0.1, 0.5
 SCREENED_RADIUS = 0.05  # of the first step from a candidate that was screened

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from optpair.cube.lattice import lattice
 from optpair.problem.layout import HOT, Layout
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.runtime.shapes import Bool, Float, Int, Num
 
 Points = Num[np.ndarray, "*points D"]
 CLOSE = 1e-9  # two points of the cube that are the same

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optpair.shapes import Bool, Float, Num
+from optpair.runtime.shapes import Bool, Float, Num
 
 BENDS = 12  # faces that one step may be turned along
 CORRECTIONS = 16  # of a point that is not within the limits

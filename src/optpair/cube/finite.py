@@ -8,7 +8,7 @@ import numpy as np
 
 from optpair.cube.region import Region
 from optpair.problem.layout import HOT
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 MOST = 4096  # points, conditions and limits aside, up to which they are listed
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 
 
 def halton(stream: Stream, dimensions: int, points: int) -> Float[np.ndarray, "N d"]:

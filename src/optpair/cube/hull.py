@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optpair.problem.linear import Rows
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 POOL = 512  # points that a sweep starts from
 ROUNDS = 3  # of chains, each in the shape that the last one has found

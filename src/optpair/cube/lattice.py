@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 BITS = 32
 GENERATORS = (

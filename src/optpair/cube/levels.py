@@ -10,7 +10,7 @@ import numpy as np
 
 from optpair.problem.layout import Layout
 from optpair.problem.linear import Rows, levels
-from optpair.shapes import Float, Int, Num
+from optpair.runtime.shapes import Float, Int, Num
 
 MET = 1e-11  # of a row's largest weight: what rounding leaves of a limit that is met
 ROUNDS = 32  # levels that a rounded point is moved by, at most, to be within limits

@@ -22,7 +22,7 @@ from optpair.cube.hull import POOL, Hull
 from optpair.cube.lattice import lattice
 from optpair.cube.levels import Levels
 from optpair.problem.linear import Rows
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.runtime.shapes import Bool, Float, Int, Num
 
 Points = Num[np.ndarray, "*points D"]
 Allowed = Callable[[Float[np.ndarray, "n D"]], Bool[np.ndarray, " n"]]

@@ -27,9 +27,9 @@ from optpair.engine.worth import SURE, Feasibility, hopeless, rank, unwanted
 from optpair.optima.base import Optima
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.stop import Stop
-from optpair.shapes import Bool, Float, Int
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 

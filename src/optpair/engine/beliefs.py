@@ -18,8 +18,8 @@ from optpair.cube.region import Region
 from optpair.engine.model import Model
 from optpair.optima.base import Optima
 from optpair.problem.beliefs import Beliefs
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 
 BELIEVED = 32  # points drawn from the belief and considered in every ask
 WHOLE = 10  # told trials up to which a belief counts in full

@@ -10,8 +10,8 @@ from optpair.cube.region import Region
 from optpair.engine import budget
 from optpair.engine.beliefs import BELIEVED, drawn
 from optpair.engine.engine import Engine
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 FILLING = 1024  # points of a design

@@ -16,8 +16,8 @@ from optpair.engine.earlier import beforehand
 from optpair.engine.engine import Engine
 from optpair.engine.plate import Info, Shared
 from optpair.problem.outcomes import Objective
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 OWN = 16  # points of which the safest is taken after failures

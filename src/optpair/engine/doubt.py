@@ -21,7 +21,7 @@ from optpair.gp.inference.mode import fit_mode
 from optpair.gp.likelihood import Sample
 from optpair.gp.posterior import fit
 from optpair.gp.process import Process
-from optpair.shapes import Bool
+from optpair.runtime.shapes import Bool
 from optpair.trials.data import Measured
 from optpair.trials.transform import Scaling
 from optpair.trials.usual import FEWEST, far_above

@@ -31,7 +31,7 @@ from optpair.gp.posterior import Posterior, fit
 from optpair.gp.priors import LogNormal
 from optpair.gp.process import Process
 from optpair.problem.defaults import LARGEST
-from optpair.shapes import Float, Int
+from optpair.runtime.shapes import Float, Int
 from optpair.trials.data import Measured, thinned
 from optpair.trials.earlier import Lent
 from optpair.trials.transform import Scaling

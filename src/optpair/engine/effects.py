@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.cube.lattice import lattice
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 MOST_POINTS = 2**14  # points at which a function is evaluated, for each kind of index
 INTERACTING = 5  # parameters of which every pair is examined

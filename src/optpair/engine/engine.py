@@ -25,7 +25,7 @@ from optpair.gp.process import Process
 from optpair.problem.beliefs import Beliefs
 from optpair.problem.outcomes import Outcome
 from optpair.problem.parameters import Price
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 from optpair.trials.data import Data
 
 AFTER_OTHERS = 3  # trials of the design if there are earlier studies

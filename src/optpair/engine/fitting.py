@@ -19,7 +19,7 @@ from optpair.gp.likelihood import Sample
 from optpair.gp.posterior import Posterior, check_factor, fit
 from optpair.gp.process import Process
 from optpair.problem.outcomes import Objective, Outcome
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data, Measured, thinned
 from optpair.trials.transform import MOST_NOISE, Scaling
 

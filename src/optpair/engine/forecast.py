@@ -20,8 +20,8 @@ from optpair.engine.gaps import left_to_win
 from optpair.engine.model import Model
 from optpair.engine.plate import Sampled
 from optpair.problem.stop import Stop
-from optpair.shapes import Bool, Float, Int
-from optpair.streams import Stream
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 TRIALS = 50  # trials into the future

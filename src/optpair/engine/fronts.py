@@ -34,8 +34,8 @@ from optpair.engine.worth import (
 )
 from optpair.gp.paths import Paths
 from optpair.problem.defaults import ACQUISITION
-from optpair.shapes import Bool, Float, Int
-from optpair.streams import Stream
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 from optpair.trials.estimate import Estimate
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from optpair.engine.fronts import LARGEST
 from optpair.engine.model import CONFIDENCE
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 
 def within(gaps: Float[np.ndarray, " L"], gap: float) -> float:

@@ -16,7 +16,7 @@ from optpair.optima.feasible import BestFeasible
 from optpair.optima.pareto import Pareto
 from optpair.optima.single import Best
 from optpair.problem.outcomes import Constraint, Objective, Outcome
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 from optpair.trials.data import Data
 from optpair.trials.transform import Scaling
 

@@ -21,9 +21,9 @@ from optpair.engine.engine import HYPER, PATHS, SEARCH, Engine
 from optpair.engine.model import Memory, Model, mean_at
 from optpair.engine.plate import Info, Shared
 from optpair.engine.worth import Feasibility
-from optpair.shapes import Float, Int
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float, Int
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 from optpair.trials.data import APART, Data
 
 ROUNDED = 1e-9  # of the spread: means of one point may differ by round-off

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 
 def hypervolume(front: Float[np.ndarray, "R O"], reference: Float[np.ndarray, " O"]) -> float:

@@ -27,7 +27,7 @@ from optpair.acquisition.weights import Success, Weight
 from optpair.gp import mixture
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.estimate import Estimate
 from optpair.trials.transform import MOST_NOISE, Scaling
 

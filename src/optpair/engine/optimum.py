@@ -11,8 +11,8 @@ from optpair.engine import candidates, goals
 from optpair.engine.engine import Engine
 from optpair.engine.model import Model
 from optpair.engine.worth import Feasibility, compromise, plain, rank, under_constraints
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 LIKELY = 64  # screened points whose chance of being feasible is computed

@@ -16,8 +16,8 @@ from optpair.gp.inference import Mixing
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 FEWER = 4  # one screened point in so many is screened again for the rest of a plate

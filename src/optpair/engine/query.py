@@ -15,8 +15,8 @@ from optpair.engine.beliefs import Placed
 from optpair.engine.engine import Engine
 from optpair.engine.model import Model
 from optpair.engine.plate import REPEATED, SAME_OPTIMUM, Sampled, Shared, promising, taken
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 FULL = 4  # one sampled optimum in so many keeps its fidelity, the others get other fidelities

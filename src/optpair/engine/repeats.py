@@ -19,7 +19,7 @@ import numpy as np
 from optpair.cube.cube import among
 from optpair.engine import goals
 from optpair.engine.engine import Engine
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.data import Data, Measured
 from optpair.trials.transform import ROUND_OFF
 

@@ -15,8 +15,8 @@ from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Draws, Paths
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 

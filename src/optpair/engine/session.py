@@ -34,9 +34,9 @@ from optpair.problem.defaults import ACQUISITION, ONCE
 from optpair.problem.problem import Problem
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop
-from optpair.shapes import Bool, Float
-from optpair.streams import Stream, check_seed
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float
+from optpair.runtime.streams import Stream, check_seed
+from optpair.runtime.threads import engine_work
 from optpair.trials.data import Data
 from optpair.trials.earlier import EarlierStudy, lend
 from optpair.trials.transform import Scaling

@@ -17,8 +17,8 @@ from optpair.engine.engine import COIN, HYPER, PATHS, SEARCH, Engine
 from optpair.engine.model import Memory
 from optpair.engine.plate import REPEATED, SAME_OPTIMUM, Info, Shared
 from optpair.engine.repeats import unrepeated
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair.trials.data import Data
 
 

@@ -24,7 +24,7 @@ from scipy.linalg import solve_triangular
 
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.kernels import Columns, Matern52
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.data import Measured, thinned
 from optpair.trials.transform import ROUND_OFF, SMALLEST, Scaling
 

@@ -31,7 +31,7 @@ from optpair.acquisition.special.normal import hazard
 from optpair.engine.model import Model
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Wanted
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 SURE = 0.95
 """The chance of being feasible that an answer must have."""

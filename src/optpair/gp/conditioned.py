@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from optpair.gp.kernels.base import Along, Between, Covariance, Jets, Points
 from optpair.gp.posterior import Posterior, Query
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 
 @dataclass(frozen=True)

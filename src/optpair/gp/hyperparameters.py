@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from optpair.gp.priors import Density, LogNormal, Normal
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 Thetas = Float[np.ndarray, "B k"]
 

@@ -28,7 +28,7 @@ from optpair.gp.hyperparameters import Thetas
 from optpair.gp.kernels.base import PairwiseFit
 from optpair.gp.kernels.related import OFFSET_VAR, Given
 from optpair.gp.process import SHARED, Process
-from optpair.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float, Int
 
 Densities = Float[np.ndarray, " B"]
 SHORTEST = 1e-4  # of the points' extent: distances in shorter length scales are lost to round-off

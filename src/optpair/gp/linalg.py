@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 ROUND_OFF = 4 * float(np.finfo(np.float64).eps)  # of the diagonal, per row: no pivot is smaller
 JITTERS = (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)

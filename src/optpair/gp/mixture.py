@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 TINY = float(np.finfo(float).tiny)
 BISECTIONS = 200

@@ -23,9 +23,9 @@ from optpair.gp.kernels import Covariance, Frequencies
 from optpair.gp.kernels.base import Target
 from optpair.gp.kernels.related import Links, LoadedTarget
 from optpair.gp.posterior import Posterior
-from optpair.shapes import Float, Int, Num
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float, Int, Num
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 BLOCK = 1024  # points looked at together, of one set or of several: their features stay in cache
 SINGLE, TINY = 1e-6, 1e-7  # of a: a noise that single precision can bear, and one too small for it

@@ -27,8 +27,8 @@ from optpair.gp.kernels.related import Links, LoadedTarget
 from optpair.gp.likelihood import Sample, joined
 from optpair.gp.linalg import JITTERS, inverse_factor
 from optpair.gp.process import SHARED
-from optpair.shapes import Bool, Float, Int
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.threads import engine_work
 
 STRIP, STRIPS = 64, 4  # rows of C⁻¹ at least, and how many strips at most
 BLOCK, FEWEST = 256, 16  # points looked at together, at most and at least,

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtr
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 Logs = Float[np.ndarray, "..."]
 

@@ -19,7 +19,7 @@ import numpy as np
 from optpair.cube.candidates import Screening
 from optpair.cube.region import Region
 from optpair.gp.paths import Paths
-from optpair.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float, Int
 
 KEPT = 1 / 3  # of the optima count in effect, whatever was believed of them
 

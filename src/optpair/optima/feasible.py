@@ -37,7 +37,7 @@ from optpair.optima.joint import (
 )
 from optpair.optima.sequential import WEIGHT, multipliers, rise
 from optpair.optima.single import GROUPS, NEARLY, ROUGHLY, bends
-from optpair.shapes import Float, Int, Num
+from optpair.runtime.shapes import Float, Int, Num
 
 STEEP = 3.0  # what a violation costs where starts are chosen
 PEAKS, AROUND = 6, 8  # starts of a path up to 2-D, and the neighbours that a peak is better than

@@ -17,7 +17,7 @@ from optpair.cube.region import Region
 from optpair.gp.paths import Paths
 from optpair.optima.base import Wanted
 from optpair.optima.single import own_slopes
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.runtime.shapes import Bool, Float, Int, Num
 
 FEASIBLE = 1e-6  # of √a: a violation up to which a point counts as feasible
 INSIDE = 1e-7  # of √a: how far within its limit a violated constraint is put

@@ -33,7 +33,7 @@ from optpair.optima.joint import (
     units,
 )
 from optpair.optima.single import NEARLY, ROUGHLY, bends
-from optpair.shapes import Bool, Float, Num
+from optpair.runtime.shapes import Bool, Float, Num
 
 POINTS = 8  # of a Pareto set
 SHARP = 16.0  # t

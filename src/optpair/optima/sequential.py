@@ -38,7 +38,7 @@ from optpair.cube.climb import (
 from optpair.cube.faces import Held
 from optpair.cube.region import Region
 from optpair.optima.joint import Limited, Outcomes, Parts, Rows
-from optpair.shapes import Bool, Int, Num
+from optpair.runtime.shapes import Bool, Int, Num
 
 MOST = 300.0  # ν
 WEIGHT = 30.0  # ρ

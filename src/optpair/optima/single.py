@@ -20,9 +20,9 @@ from optpair.gp import paths as gp_paths
 from optpair.gp.paths import Paths
 from optpair.gp.posterior import Posterior
 from optpair.optima.base import Optima
-from optpair.shapes import Float, Int, Num
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.shapes import Float, Int, Num
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 GROUPS, PLANE_GROUPS = 4, 2  # places of each kind that a path is climbed from; fewer up to 2-D
 ROUGHLY = 0.5  # of a climb's steps are made in single precision, from all of those places

@@ -25,7 +25,7 @@ import numpy as np
 from optpair.problem.outcomes import Objective
 from optpair.problem.parameters import Categorical, width
 from optpair.problem.space import Space
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 WIDTH = 0.1  # of the range: the standard deviation of a guess
 LEAST = -700.0  # a logarithm of a density below which nothing is believed less

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 HOT = float(np.sqrt(0.5))
 """What a one-hot column holds for the category that is chosen."""

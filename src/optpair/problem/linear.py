@@ -11,7 +11,7 @@ import numpy as np
 from optpair.problem.layout import Layout
 from optpair.problem.limits import Limit, exact, numeric, span
 from optpair.problem.parameters import Parameter
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 UNMET = 1e-9  # of a row's largest weight: limits that miss each other by more have no common point
 PATIENCE = 10.0  # seconds to look for whole numbers within limits

@@ -12,7 +12,7 @@ import numpy as np
 
 from optpair.problem.parameters import Categorical, Float, Int, Parameter, Value
 from optpair.problem.parameters.base import plain
-from optpair.shapes import Float as Reals
+from optpair.runtime.shapes import Float as Reals
 
 APART = 1e-5  # of the cube: rows of a shelf that are closer in every column are one to the model
 ON = 1e-9  # of the cube: values so close to a row's are that row's

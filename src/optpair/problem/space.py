@@ -33,7 +33,7 @@ from optpair.problem.parameters.contexts import check_context
 from optpair.problem.parameters.fidelities import check_look
 from optpair.problem.rounding import Rounding
 from optpair.problem.shelf import Places, Shelf, read_rows
-from optpair.shapes import Float as Reals
+from optpair.runtime.shapes import Float as Reals
 
 __all__ = ["Categorical", "Context", "Fidelity", "Float", "Int", "Ordinal", "Parameter", "Space"]
 

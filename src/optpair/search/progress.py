@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from optpair.optimizer import Optimizer
 from optpair.problem.space import Fidelity
-from optpair.stderr import Outlet, is_terminal
+from optpair.runtime.stderr import Outlet, is_terminal
 
 
 @contextmanager

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from optpair.found import listed
-from optpair.front import Front
 from optpair.optimizer import Optimizer
 from optpair.persistence import files
 from optpair.problem.outcomes import Direction
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop
+from optpair.results.best import listed
+from optpair.results.front import Front
 from optpair.search.checkpoints import start
 from optpair.search.ends import Budget, End
 from optpair.search.evaluations import Catch, Objective, evaluate

@@ -11,13 +11,13 @@ from optpair.studies.config import StudyFile
 from optpair.trials.trial import Trial
 
 if TYPE_CHECKING:
-    from optpair.found import Doubted, Predicted, Recommendation
-    from optpair.front import Front, FrontPoint
+    from optpair.results.best import Doubted, Predicted, Recommendation
+    from optpair.results.front import Front, FrontPoint
 
 
 def as_json(found: Recommendation | Front, file: StudyFile) -> dict[str, Any]:
     """What a person or a script is told, with the words for people as `text`."""
-    from optpair.front import Front  # late: commands that only read a study do without it
+    from optpair.results.front import Front  # late: commands that only read a study do without it
 
     answer = _front(found) if isinstance(found, Front) else _point(found, file)
     return answer | {

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from optpair.problem.problem import Problem
-from optpair.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float, Int
 from optpair.trials.trial import Look, Trial
 
 MOST_LOOKS, APART = 6, 3.0  # at a trial, of which all are rows; of more, some that are so far apart

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optpair.problem.problem import Problem
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.numbers import check_noise_var, check_value
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 Values = Float[np.ndarray, "*q"]
 

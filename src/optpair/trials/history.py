@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, SupportsFloat
 import numpy as np
 
 from optpair.problem.problem import Problem
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.data import Data
 from optpair.trials.looks import fidelities, goes_on, looked_at, revised_look
 from optpair.trials.numbers import check_cost, shown

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 ROUND_OFF = 1e-13  # relative differences below this are round-off of the values themselves
 SMALLEST = 1e-307

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 
 FAR = 8.0  # robust spreads above the median
 FEWEST = 6  # values: with fewer, there is no telling what is usual

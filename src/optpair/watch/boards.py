@@ -28,7 +28,7 @@ from optpair.report.either import (
 from optpair.report.markup import Markup
 from optpair.report.trials import trials
 from optpair.report.words import Verdict
-from optpair.threads import return_memory
+from optpair.runtime.threads import return_memory
 from optpair.watch.sources import Source, View, known
 
 INTERVAL = 1.0  # seconds between two looks

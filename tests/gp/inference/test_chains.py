@@ -27,7 +27,7 @@ from optpair.gp.inference.chains import (
 )
 from optpair.gp.likelihood import Likelihood, Sample
 from optpair.gp.process import Process
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 # --- HMC ----------------------------------------------------------------------------------------
 

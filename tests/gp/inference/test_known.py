@@ -9,7 +9,7 @@ from gp_cases import HYPERS, KNOWN, X, Y
 from inference_cases import on_plane
 from optpair.gp.inference import Inference, Known
 from optpair.gp.likelihood import Sample
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 WAY, PROCESS, SAMPLE = Known(HYPERS), on_plane("mixed"), Sample(X, Y, KNOWN)
 

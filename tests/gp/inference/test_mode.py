@@ -13,7 +13,7 @@ from inference_cases import log_likelihood, on_plane, scipy_log_prior
 from optpair.gp.inference import Inference, Mode
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.likelihood import Sample
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 VALUES = np.sin(5 * X[:, 0]) + X[:, 1]
 VALUES = (VALUES - VALUES.mean()) / VALUES.std()

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata, wilcoxon
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.methods import NAMES
 from optpair_bench.running.experiments import Experiment, Kind
 from optpair_bench.running.rows import Row

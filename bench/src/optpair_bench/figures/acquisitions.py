@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from optpair.acquisition import REGISTRY, Context
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair_bench.figures.belief import PAIRS, SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 

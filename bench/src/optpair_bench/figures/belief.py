@@ -9,7 +9,7 @@ from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp import Hyperparameters, Paths, Posterior, condition, sample_paths
 from optpair.optima import Best, Optima
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 HYPERS = Hyperparameters([[0.11]], [1.0], [0.04], [0.0])
 X = np.array([0.06, 0.2, 0.3, 0.36, 0.55, 0.62, 0.9])

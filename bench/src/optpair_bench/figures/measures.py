@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from optpair.acquisition.special.truncation import exact_gain, moment_matched_gain
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench import tasks
 from optpair_bench.running.rows import Row
 

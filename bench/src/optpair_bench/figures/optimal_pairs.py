@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from optpair.acquisition import jes
 from optpair.acquisition.special.truncation import moment_matched_gain, truncated_variance_ratio
 from optpair.optima import Optima
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.figures.belief import SHOWN, X, Y, belief
 from optpair_bench.figures.style import BLUE, GREEN, GREY, ORANGE
 

@@ -15,7 +15,7 @@ from optpair import optima
 from optpair.acquisition.special.normal import truncated_moments
 from optpair.acquisition.special.truncation import moment_matched_gain
 from optpair.gp import Posterior, condition
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench import tasks
 from optpair_bench.analysis import statistics
 from optpair_bench.figures import style

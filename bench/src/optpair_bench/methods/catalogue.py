@@ -29,8 +29,8 @@ from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.space import Float as Real
 from optpair.problem.space import Int, Space
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair_bench.methods import peers
 from optpair_bench.tasks import OUTPUTSCALE, Task
 from optpair_bench.tasks.joint import JointTask

@@ -24,7 +24,7 @@ from optpair.engine.worth import non_dominated
 from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION
 from optpair.problem.outcomes import Constraint, Objective, Outcome
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.methods.catalogue import OURS, Setup, unit_space
 from optpair_bench.tasks.joint import JointTask
 

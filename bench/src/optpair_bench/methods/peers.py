@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 PACKAGES = ("optuna", "torch", "botorch")
 RUNS_ONLY = ("smac",)

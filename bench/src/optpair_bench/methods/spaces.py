@@ -33,8 +33,8 @@ from optpair.engine.session import region_of
 from optpair.engine.settings import Settings
 from optpair.optimizer import Optimizer
 from optpair.problem.space import Categorical, Int, Space
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair_bench.methods.catalogue import OURS, Setup
 from optpair_bench.methods.related import After, Sites
 from optpair_bench.tasks.spaces import Params, SpaceTask

@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from optpair.stderr import Outlet
+from optpair.runtime.stderr import Outlet
 from optpair_bench import methods, tasks
 from optpair_bench.methods import peers
 from optpair_bench.running import cores, experiments, rows

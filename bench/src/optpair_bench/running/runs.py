@@ -30,7 +30,7 @@ import numpy as np
 import optpair
 from optpair.persistence.documents import settings_to_json
 from optpair.problem.space import Space
-from optpair.threads import engine_work
+from optpair.runtime.threads import engine_work
 from optpair_bench import methods, tasks
 from optpair_bench.methods import joint, peers, spaces
 from optpair_bench.running import experiments
@@ -41,7 +41,7 @@ from optpair_bench.tasks.joint import JointTask
 from optpair_bench.tasks.spaces import Params, SpaceTask
 
 ROOMS = ("problem", "trials", "gp", "cube", "optima", "acquisition", "engine")
-ALONE = ("streams.py",)
+ALONE = ("runtime/streams.py",)
 """Packages and modules of the library that decide what is asked and answered."""
 WITHIN = 1e-12  # of a limit's largest weight
 DIGITS = 5  # of what is written; the logarithm of a regret is right to 2e-5

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.tasks import joint, live, packages, tables
 from optpair_bench.tasks.functions import SYNTHETIC, Bounds, Function, Optimum, spread
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from scipy.stats import qmc
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 Points = Float[np.ndarray, "q d"]
 Values = Float[np.ndarray, " q"]

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from optpair.engine.hypervolume import hypervolume
-from optpair.shapes import Bool, Float
+from optpair.runtime.shapes import Bool, Float
 from optpair_bench.tasks.functions import Bounds, Optimum, branin, noise_share
 
 Points = Float[np.ndarray, "q d"]

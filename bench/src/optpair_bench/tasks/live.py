@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.tasks.functions import Bounds, Optimum
 
 JUDGES = 10  # fixed seeds whose mean is called noiseless

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import differential_evolution, minimize
 from scipy.stats import qmc
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.tasks import packages
 from optpair_bench.tasks.functions import Optimum
 

@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.tasks.functions import Bounds, Optimum
 
 Package = Literal["opfunu", "uqtestfuns"]

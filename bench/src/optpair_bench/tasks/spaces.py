@@ -33,8 +33,8 @@ from optpair.cube.halton import halton
 from optpair.engine.session import region_of
 from optpair.problem.space import Categorical, Int, Space
 from optpair.problem.space import Float as Real
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 from optpair_bench.tasks import catalogue, pipelines, related, shelves
 from optpair_bench.tasks.functions import SYNTHETIC, Optimum, branin, levy, noise_share
 

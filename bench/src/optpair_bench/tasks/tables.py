@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair_bench.tasks.functions import Bounds, Optimum
 
 LEVELS = 10

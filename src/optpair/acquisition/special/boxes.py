@@ -44,7 +44,7 @@ from optpair.acquisition.special.factors import (
     of_interval,
     of_tail,
 )
-from optpair.shapes import Bool
+from optpair.runtime.shapes import Bool
 
 MOST = 1 - 1e-12  # of τ
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpair.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float, Int
 
 BELOW, ABOVE = 0, 1  # the edges −∞ and +∞, which every outcome has
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from optpair.acquisition.special.cells import ABOVE, BELOW, Cells
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 FAR = 38.0  # standard deviations: φ is 0 beyond, in float64
 SMALL = 4096  # numbers: fewer cost less than the calls that work on them

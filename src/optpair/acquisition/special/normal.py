@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import special
 
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 Reals: TypeAlias = Float[np.ndarray, "..."]
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpair.acquisition.special.normal import Reals, truncated_moments
-from optpair.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float, Int
 
 DAMPING = 0.9  # the share of an update that is taken
 SWEEPS = 60

@@ -26,7 +26,7 @@ from optpair.acquisition.special.normal import (
     truncated_moments,
     truncated_moments_and_slope,
 )
-from optpair.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float, Int
 
 Column: TypeAlias = Float[np.ndarray, " N"]
 Nodes: TypeAlias = Float[np.ndarray, "*nodes N"]

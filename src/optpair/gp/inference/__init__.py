@@ -16,8 +16,8 @@ from optpair.gp.kernels import Kernel, Matern52, as_kernel
 from optpair.gp.posterior import as_sample
 from optpair.gp.priors import Prior
 from optpair.gp.process import Process
-from optpair.streams import Stream
-from optpair.threads import engine_work
+from optpair.runtime.streams import Stream
+from optpair.runtime.threads import engine_work
 
 __all__ = ["Chains", "Found", "Inference", "Known", "Marginal", "Mixing", "Mode", "infer"]
 

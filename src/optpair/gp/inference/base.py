@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.likelihood import Sample
 from optpair.gp.process import Process
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 
 class Found(NamedTuple):

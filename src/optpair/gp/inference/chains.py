@@ -27,8 +27,8 @@ from optpair.gp.inference.base import Found
 from optpair.gp.inference.documents import array, listed
 from optpair.gp.likelihood import Densities, Likelihood, Sample
 from optpair.gp.process import Process
-from optpair.shapes import Bool, Float, Int
-from optpair.streams import Stream
+from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.streams import Stream
 
 WINDOW = 32  # draws a chain that the convergence diagnostic looks at
 TARGET_ACCEPTANCE = 0.8

@@ -9,7 +9,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference.base import Found
 from optpair.gp.likelihood import Sample
 from optpair.gp.process import Process
-from optpair.streams import Stream
+from optpair.runtime.streams import Stream
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from optpair.gp.inference.base import Found
 from optpair.gp.inference.documents import array
 from optpair.gp.likelihood import Likelihood, Sample
 from optpair.gp.process import Process
-from optpair.shapes import Float
-from optpair.streams import Stream
+from optpair.runtime.shapes import Float
+from optpair.runtime.streams import Stream
 
 Theta = Float[np.ndarray, " k"]
 

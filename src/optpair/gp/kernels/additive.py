@@ -31,7 +31,7 @@ from optpair.gp.kernels.radial import RadialCovariance, RadialPairs
 from optpair.gp.kernels.stationary import Matern52
 from optpair.gp.kernels.sums import SumCovariance, Term
 from optpair.gp.priors import Normal
-from optpair.shapes import Float, Num
+from optpair.runtime.shapes import Float, Num
 
 SHARE = "interactions"  # the hyperparameter w
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from optpair.gp.hyperparameters import Block, Hyperparameters, Tie
 from optpair.gp.priors import Density
-from optpair.shapes import Float, Num
+from optpair.runtime.shapes import Float, Num
 
 Columns = tuple[int, ...]
 """The parameter that each column of the cube belongs to."""

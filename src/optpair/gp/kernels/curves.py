@@ -33,7 +33,7 @@ from optpair.gp.kernels.radial import (
 )
 from optpair.gp.kernels.sums import SumCovariance, Term
 from optpair.gp.priors import LogNormal, Normal
-from optpair.shapes import Float, Int, Num
+from optpair.runtime.shapes import Float, Int, Num
 
 SHARE, LENGTH = "common", "curve"  # the hyperparameters w and λ
 MANY = 64  # points, of which so many may have the same fidelities that it is worth a look

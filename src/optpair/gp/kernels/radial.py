@@ -44,7 +44,7 @@ from optpair.gp.kernels.base import (
     Points,
     even_amplitudes,
 )
-from optpair.shapes import Float, Int, Num
+from optpair.runtime.shapes import Float, Int, Num
 
 Reals = Num[np.ndarray, "..."]
 Own = Mapping[str, Reals]

@@ -47,7 +47,7 @@ from optpair.gp.kernels.base import (
 )
 from optpair.gp.linalg import factorise
 from optpair.gp.priors import Density, LogNormal, Normal
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.runtime.shapes import Bool, Float, Int, Num
 
 OFFSET_VAR = 0.25  # c², on standardised values
 SPREAD = 4.0  # of the log odds of r_t: more often than not near 0, or near 1

@@ -25,7 +25,7 @@ from optpair.gp.hyperparameters import Block, Logit
 from optpair.gp.kernels.base import Frequencies
 from optpair.gp.kernels.radial import Own, Radial, Reals
 from optpair.gp.priors import Normal
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 
 SQRT5 = 5.0**0.5
 

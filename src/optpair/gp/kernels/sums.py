@@ -18,7 +18,7 @@ from optpair.gp.kernels.base import (
     even_amplitudes,
 )
 from optpair.gp.kernels.radial import RadialBetween, RadialCovariance, RadialJets, RadialTarget
-from optpair.shapes import Bool, Float, Int, Num
+from optpair.runtime.shapes import Bool, Float, Int, Num
 
 
 @dataclass(frozen=True)

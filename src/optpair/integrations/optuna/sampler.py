@@ -23,8 +23,6 @@ from optpair import report
 from optpair.earlier import list_earlier, read_earlier
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
-from optpair.found import Belief, Recommendation
-from optpair.front import Front, FrontBelief, reference_of
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.optuna.attributes import (
     CONTINUES,
@@ -65,7 +63,9 @@ from optpair.problem.problem import VALUE, Problem
 from optpair.problem.space import Parameter
 from optpair.problem.stop import Stop, check_stop
 from optpair.report import JointSubject, Subject
-from optpair.streams import check_seed
+from optpair.results.best import Belief, Recommendation
+from optpair.results.front import Front, FrontBelief, reference_of
+from optpair.runtime.streams import check_seed
 
 __all__ = ["NOISE_VAR", "JESSampler"]
 

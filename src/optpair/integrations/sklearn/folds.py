@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-from optpair.shapes import Float, Int
+from optpair.runtime.shapes import Float, Int
 from optpair.trials.transform import ROUND_OFF
 
 FEWEST = 3  # trials from which the folds' own difficulty can be told

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from optpair.front import Front
 from optpair.integrations.sklearn.arguments import known_noise
 from optpair.integrations.sklearn.ranges import TIMES, range_of, with_range
 from optpair.optimizer import Optimizer
 from optpair.problem.outcomes import Objective, Outcome, as_outcome, meant
 from optpair.problem.problem import VALUE
-from optpair.shapes import Float
+from optpair.results.front import Front
+from optpair.runtime.shapes import Float
 
 SCORE = "score"
 """scikit-learn's name of a metric that is the only one."""

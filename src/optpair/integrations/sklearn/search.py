@@ -25,7 +25,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from optpair import report
 from optpair.engine.session import Way
 from optpair.engine.settings import Settings
-from optpair.front import FrontBelief
 from optpair.gp.hyperparameters import Hyperparameters
 from optpair.integrations.sklearn.arguments import check_count, check_names, seed_of
 from optpair.integrations.sklearn.candidates import (
@@ -55,6 +54,7 @@ from optpair.optimizer import Optimizer
 from optpair.problem.outcomes import Direction, Outcome
 from optpair.problem.space import Space
 from optpair.problem.stop import Stop
+from optpair.results.front import FrontBelief
 from optpair.search.ends import Budget, End
 
 __all__ = ["JESSearchCV"]

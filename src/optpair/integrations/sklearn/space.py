@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from optpair.found import Recommendation
-from optpair.front import Front
 from optpair.integrations.sklearn.resources import Resource
 from optpair.problem.space import Categorical, Context, Float, Int, Ordinal, Parameter, Space
+from optpair.results.best import Recommendation
+from optpair.results.front import Front
 from optpair.trials.trial import Trial
 
 Choices = Parameter | Sequence[Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optpair.integrations.sklearn.resources import has_classes
-from optpair.shapes import Int
+from optpair.runtime.shapes import Int
 
 Splits = Iterator[tuple[np.ndarray, np.ndarray]]
 

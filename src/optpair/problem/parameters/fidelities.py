@@ -12,7 +12,7 @@ import numpy as np
 from optpair.problem.parameters.base import Value, assign, plain
 from optpair.problem.parameters.floats import Float
 from optpair.problem.parameters.ints import Int
-from optpair.shapes import Float as Float64
+from optpair.runtime.shapes import Float as Float64
 
 LEAST_COST = 0.01
 """Of what a look at the target costs: a look is never taken to be cheaper."""

@@ -11,7 +11,9 @@ import numpy as np
 from optpair.engine import fronts
 from optpair.engine.answers import Answers
 from optpair.engine.worth import SURE
-from optpair.found import (
+from optpair.problem.outcomes import check_target, meant
+from optpair.problem.problem import Problem
+from optpair.results.best import (
     NONE_POSSIBLE,
     Decode,
     Doubted,
@@ -21,9 +23,7 @@ from optpair.found import (
     shown,
     unmeasured,
 )
-from optpair.problem.outcomes import check_target, meant
-from optpair.problem.problem import Problem
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.trial import Trial
 
 

@@ -14,7 +14,7 @@ from optpair.engine.worth import SURE
 from optpair.problem.beliefs import agreement
 from optpair.problem.outcomes import Constraint
 from optpair.problem.problem import VALUE, Problem
-from optpair.shapes import Float
+from optpair.runtime.shapes import Float
 from optpair.trials.estimate import Estimate
 from optpair.trials.numbers import rounded, to_the_last_digit
 from optpair.trials.trial import Trial

@@ -1,0 +1,1 @@
+"""What people get: recommendations, predictions, beliefs and fronts, in their units."""
