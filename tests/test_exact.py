@@ -133,4 +133,5 @@ def test_exact_values_have_no_noise_on_a_page(tmp_path: Path) -> None:
         "params": {"x": 0.31},
         "mean": optimizer.recommend().mean,
         "interval": [optimizer.recommend().mean] * 2,
+        "trial": 2,
     }
