@@ -19,7 +19,7 @@ have a correlation of at most 0.52, and a failure with one leaves about an even 
 of whatever parameter. Each model counts by its prior p_m, which is ¾ for the second, and by its
 likelihood:
 
-    P = Σ_m ω_m Φ(z_m),   z = (1 + mean)/√(s + σ²),   ω_m ∝ p_m p(labels, θ_m)
+    (U1)  P = Σ_m ω_m Φ(z_m),   z = (1 + mean)/√(s + σ²),   ω_m ∝ p_m p(labels, θ_m)
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Success:
 
     def log_weight(self, X: Points) -> Float[np.ndarray, " q"]:
         """log P."""
-        return np.asarray(logsumexp(self._logs(self.standardised(X)), axis=0))
+        return np.asarray(logsumexp(self._logs(self.standardised(X)), axis=0))  # (U1)
 
     def _logs(self, z: Float[np.ndarray, "M q"]) -> Float[np.ndarray, "M q"]:
         """log ωΦ(z)."""
