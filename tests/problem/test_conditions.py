@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpair import Categorical, Context, Float, Int, Optimizer, Ordinal, Space, minimize
+from optpair import Categorical, Context, Float, Int, Optimizer, Ordinal, Space
 from optpair.cube.cube import Cube
 from optpair.cube.lattice import lattice
 from optpair.engine.session import region_of
@@ -215,18 +215,3 @@ def test_covariances_of_branches_are_positive_definite(kernel: str) -> None:
     one, other = TREE.encode(BRANCHES[0]), TREE.encode(BRANCHES[0])
     other[~cube.awake(other)] = 0.9  # whatever stands there is put in its place
     np.testing.assert_array_equal(cube.settled(other), one)
-
-
-def test_a_search_finds_the_best_branch() -> None:
-    def loss(p: dict[str, Any]) -> float:
-        miss = (p["x"] - 0.3) ** 2
-        if p["kernel"] == "linear":
-            return miss + 0.3
-        miss += (np.log10(p["gamma"]) + 1) ** 2 / 10
-        return miss + (0.2 if p["kernel"] == "rbf" else 0.1 * abs(p["degree"] - 4))
-
-    space = Space({name: TREE[name] for name in ("degree", "kernel", "gamma", "x")})
-    found = [minimize(loss, space, evaluations=20, seed=s, progress=False).x for s in range(4)]
-    best = [point for point in found if point["kernel"] == "poly"]
-    assert len(best) >= 3  # 7 of 8 seeds do, where chance alone would have a third
-    assert all(loss(point) < 0.15 for point in best)
