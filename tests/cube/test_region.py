@@ -31,6 +31,19 @@ def test_a_part_with_a_fixed_column() -> None:
     assert np.all(single[:, 1] == np.float32(0.5))
 
 
+def test_a_part_is_filled_as_evenly_as_the_whole() -> None:
+    """And where a bound holds an optimum, its slope need not be zero."""
+    low, high = np.array([0.2, 0.5, 0.0]), np.array([0.6, 0.5, 1.0])
+    region = Region(CUBE, low, high)
+    U = np.random.default_rng(0).uniform(size=(50, 3))
+    np.testing.assert_allclose(region.fill(U), low + (high - low) * U, atol=1e-15)
+    np.testing.assert_array_equal(Region.whole(CUBE).fill(U), U)
+    assert region.narrowed
+    assert not Region.whole(CUBE).fixed({1: 0.5}).narrowed
+    X = np.array([[0.2, 0.5, 0.5], [0.6, 0.5, 1.0], [0.3, 0.5, 0.7]])
+    assert region.loose(X)[:, [0, 2]].tolist() == [[False, True], [False, False], [True, True]]
+
+
 def test_points_within_limits() -> None:
     """x + y ≤ 1 in three columns: what is legal, near, snapped and held."""
     rows = Rows(np.array([[1.0, 1.0, 0.0]]), np.array([1.0]), np.array([False]))
@@ -39,7 +52,7 @@ def test_points_within_limits() -> None:
     assert region.legal(X).tolist() == [True, False, True]
     np.testing.assert_allclose(region.snap(X), [X[0], [0.5, 0.5, 0.1], X[2]], atol=1e-12)
     np.testing.assert_allclose(region.anchors(X), region.snap(X), atol=1e-12)
-    assert region.loose(X[[0, 2]]).tolist() == [[True] * 3, [False, False, True]]
+    assert region.loose(X[[0, 2]]).tolist() == [[True] * 3, [False] * 3]  # z = 1 is a bound
     anchors = np.repeat(X[[0, 2]], 100, axis=0)
     near = region.near(CUBE.moves(np.random.default_rng(0), 200), anchors, 0.3)
     assert region.legal(near).all()

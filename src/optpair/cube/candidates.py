@@ -2,7 +2,7 @@
 
 Hundreds of points fill a plane, and say next to nothing about a cube of twenty dimensions: nearly
 all of them are far from anything good. A *boxed* screening fills boxes around the best data
-instead; climbs may leave them.
+instead; climbs may leave them. A region that is only a part of the cube is small enough.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Screening(NamedTuple):
         every = region.listed(most)
         if every is None:
             U = (self.base + self.shift) % 1.0
-            boxed = self.boxed and len(anchors) > 0
+            boxed = self.boxed and len(anchors) > 0 and not region.narrowed
             filling = region.fill(_boxes(U, region, anchors) if boxed else U)
         else:
             filling = np.resize(every, (-(-len(every) // ANCHORS) * ANCHORS, every.shape[1]))

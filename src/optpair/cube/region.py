@@ -73,6 +73,11 @@ class Region:
         return self.low == self.high
 
     @property
+    def narrowed(self) -> bool:
+        """Whether columns in which one may move have less room than the cube."""
+        return bool(np.any(self.open & (self.high - self.low < 1.0)))
+
+    @property
     def open(self) -> Bool[np.ndarray, " D"]:
         """The columns in which one may move."""
         return (self.low < self.high) & (self.table is None)
@@ -216,8 +221,9 @@ class Region:
         return X
 
     def _filled(self, U: Num[np.ndarray, "N d"], first: int) -> Float[np.ndarray, "N D"]:
-        """Within the bounds and linear limits."""
-        X = self.clip(self.cube.spread(U))
+        """Within the bounds and linear limits; continuous columns fill the room between bounds."""
+        X = self.cube.spread(U)
+        X = self.clip(np.where(self.cube.continuous, self.low + (self.high - self.low) * X, X))
         if self.rows is None:
             return X
         owner = np.array(self.cube.layout.owner)[self.coupled]
@@ -379,11 +385,11 @@ class Region:
         return flat.reshape(near.shape)
 
     def loose(self, X: Points) -> Bool[np.ndarray, "*points D"]:
-        """The columns that nothing holds: neither fixed nor at a linear limit.
+        """The columns that nothing holds: between their bounds, and not at a linear limit.
 
         There, in its interior, the slope of an optimum is zero.
         """
-        found = np.broadcast_to(~self.held, X.shape)
+        found = (self.low + CLOSE_SINGLE < X) & (self.high - CLOSE_SINGLE > X)
         if self.rows is None:
             return found
         slack = self.rows.b - X @ self.rows.A.T

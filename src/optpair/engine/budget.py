@@ -10,6 +10,7 @@ CANDIDATES, CANDIDATES_BESIDE_OPTIMA = 2048, 128
 STARS = 128  # sampled optima that are screened, at least one for each optimum
 LISTED = 10_000  # rows of a table up to which all are screened beside sampled optima
 MANY, FEW = 8, 5  # parameters, and trials for each of them
+FOCUSED = (5, 12)  # parameters
 GROWN = 1.5  # times as many looks, after which chains start anew
 PATH_CANDIDATES = 768  # a third of them in one or two dimensions
 
@@ -32,6 +33,15 @@ def boxed(parameters: int, told: int) -> bool:
     [False, True, False]
     """
     return parameters >= MANY and told < FEW * parameters
+
+
+def focused(parameters: int) -> bool:
+    """Whether queries are chosen around the best trial, once values are exact.
+
+    >>> [focused(count) for count in (4, 5, 12, 13)]
+    [False, True, True, False]
+    """
+    return FOCUSED[0] <= parameters <= FOCUSED[1]
 
 
 def anew(before: int, now: int) -> bool:

@@ -30,7 +30,9 @@ from optpair.trials.data import Data
 
 AFTER_OTHERS = 3  # trials of the design if there are earlier studies
 EXPLOIT, UNMET = 0.1, 0.5  # γ after the first trial that met all constraints, and before
-COIN, HYPER, PATHS, SEARCH, WIDER, AHEAD = range(6)  # one stream of randomness for each purpose
+COIN, HYPER, PATHS, SEARCH, WIDER, AHEAD, FOCUS = range(
+    7
+)  # one stream of randomness for each purpose
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,13 @@ class Engine:
     def free(self) -> int:
         """The columns in which optima differ."""
         return self.cube.dimensions - len(self.targets)
+
+    @property
+    def focuses(self) -> bool:
+        """Whether most queries are chosen around the best trial, once values are exact."""
+        plain = len(self.objectives) == 1 and not self.targets and not self.cube.layout.conditions
+        some = budget.focused(self.cube.parameters)
+        return plain and some and self.settings.focus and self.inference.standardises
 
     @property
     def steps(self) -> int:

@@ -28,7 +28,8 @@ def shared_by_plate(
     assert model is not None
     if sampled is None or sampled.paths is None:
         sampled = sample(engine, stream, model, data, info, entry)
-        info.gaps = gaps_of(model, sampled)
+        if not engine.sought.narrowed:  # else they are those of a part of the space
+            info.gaps = gaps_of(model, sampled)
     else:
         since = data.pending[shared.pending :]
         with info.stage("pending"):

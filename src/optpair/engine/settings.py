@@ -64,6 +64,9 @@ class Settings:
     repeat: bool = True
     """Whether the best trial is repeated once, after two trials per parameter, unless the noise is
     given (see `optpair.engine.repeats`)."""
+    focus: bool = True
+    """Whether most queries are chosen in a box around the best trial if there are five to twelve
+    parameters and values are exact (see `optpair.engine.focus`)."""
     once: bool = False
     """Whether no point is asked for twice as long as another is left. Suits an objective whose
     noise is the same each time a point is evaluated."""
@@ -79,7 +82,7 @@ class Settings:
                 object.__setattr__(self, item.name, _count(item.name, value, item.type, least))
         if self.exploit is not None:
             object.__setattr__(self, "exploit", _probability("exploit", self.exploit))
-        for name in ("warp", "doubt", "repeat", "once"):
+        for name in ("warp", "doubt", "repeat", "focus", "once"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.prior, Prior):

@@ -13,7 +13,8 @@ from optpair.acquisition.registry import Entry
 from optpair.cube.cube import among
 from optpair.engine import fitting, optimum, query, sampling
 from optpair.engine.design import design_point
-from optpair.engine.engine import COIN, HYPER, PATHS, SEARCH, Engine
+from optpair.engine.engine import COIN, FOCUS, HYPER, PATHS, SEARCH, Engine
+from optpair.engine.focus import focused
 from optpair.engine.model import Memory
 from optpair.engine.plate import REPEATED, SAME_OPTIMUM, Info, Shared
 from optpair.engine.repeats import unrepeated
@@ -77,6 +78,9 @@ def _suggested(
             info.kind = "exploit"
             return x, memory
     info.kind = "acquire"
+    if shared.engine is None:
+        shared.engine = focused(engine, stream.child(FOCUS), model, data)
+    engine = shared.engine
     sampled = sampling.shared_by_plate(
         engine, stream.child(PATHS), data, shared, engine.acquisition
     )
