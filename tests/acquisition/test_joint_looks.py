@@ -7,7 +7,22 @@ from functools import cache
 import numpy as np
 import pytest
 from cases import slopes
-from test_looks import HYPERS, KERNEL, STARS, TARGETS, D, M, N, P, Q, X, Y, at_target
+from test_looks import (
+    GROWTH,
+    HYPERS,
+    KERNEL,
+    STARS,
+    TARGETS,
+    D,
+    M,
+    N,
+    P,
+    Q,
+    X,
+    Y,
+    at_target,
+    noise_at,
+)
 
 from optpair.acquisition import REGISTRY, Acquisition, Context, jes
 from optpair.acquisition.joint_looks import LookJointJES
@@ -24,7 +39,7 @@ OTHER = RNG.normal(size=N)
 
 
 def posterior(y: np.ndarray, rows: np.ndarray = X) -> Posterior:
-    return fit(HYPERS, as_sample(rows, y, None, D), kernel=KERNEL, columns=(0, 1, 2))
+    return fit(HYPERS, as_sample(rows, y, None, D), kernel=KERNEL, columns=(0, 1, 2), growth=GROWTH)
 
 
 MODEL = posterior(Y), posterior(OTHER)
@@ -100,10 +115,10 @@ def test_what_a_look_says_of_the_target_against_refitted_posteriors() -> None:
         rows, y = np.vstack([X, STARS.star[m, p]]), np.append(Y, STARS.best[m, p])
         sample = as_sample(rows, y, [np.nan] * N + [soft], D)
         one = HYPERS.some(slice(m, m + 1))
-        refitted = fit(one, sample, kernel=KERNEL, columns=(0, 1, 2))
+        refitted = fit(one, sample, kernel=KERNEL, columns=(0, 1, 2), growth=GROWTH)
         for i, x in enumerate(Q):
             mean, K = (part[0] for part in refitted.joint(np.stack([x, at_target(x)])))
-            rho2 = K[0, 1] ** 2 / (K[1, 1] * (K[0, 0] + HYPERS.noise[m]))
+            rho2 = K[0, 1] ** 2 / (K[1, 1] * (K[0, 0] + noise_at(x, m)))
             assert share[m, p, i] == pytest.approx(rho2, rel=1e-4)
             assert own.mean[m, p, i] == pytest.approx(mean[1], abs=1e-4)
 
@@ -117,14 +132,15 @@ def test_a_constraint_that_always_holds_is_none() -> None:
     total = np.zeros(len(Q))
     for m, p in np.ndindex(M, P):
         one = HYPERS.some(slice(m, m + 1))
-        before = MODEL[0].of_sets(slice(m, m + 1)).predict(Q)[1][0] + HYPERS.noise[m]
+        before = MODEL[0].of_sets(slice(m, m + 1)).predict(Q)[1][0]
+        before += [noise_at(x, m) for x in Q]
         soft = 1e-8 * HYPERS.outputscale[m]
         rows, y = np.vstack([X, STARS.star[m, p]]), np.append(Y, STARS.best[m, p])
         sample = as_sample(rows, y, [np.nan] * N + [soft], D)
-        refitted = fit(one, sample, kernel=KERNEL, columns=(0, 1, 2))
+        refitted = fit(one, sample, kernel=KERNEL, columns=(0, 1, 2), growth=GROWTH)
         for i, x in enumerate(Q):
             mean, K = (part[0] for part in refitted.joint(np.stack([x, at_target(x)])))
-            after = K[0, 0] + HYPERS.noise[m]
+            after = K[0, 0] + noise_at(x, m)
             beta = (STARS.best[m, p] - mean[1]) / np.sqrt(K[1, 1])
             seen = divergence(np.array(beta), np.array(K[0, 1] ** 2 / (K[1, 1] * after)))
             total[i] += (0.5 * np.log(before[i] / after) + float(seen)) / (M * P)
@@ -146,7 +162,7 @@ def test_a_fidelity_that_has_nothing_to_do_with_the_target_says_little(case: str
 def replace_scales(own: Posterior, values: dict[str, object]) -> Posterior:
     y = Y if own is MODEL[0] else OTHER
     sample = as_sample(X, y, None, D)
-    return fit(type(HYPERS)(**values), sample, kernel=KERNEL, columns=(0, 1, 2))
+    return fit(type(HYPERS)(**values), sample, kernel=KERNEL, columns=(0, 1, 2), growth=GROWTH)
 
 
 def test_some_optima_rank_points() -> None:

@@ -24,8 +24,10 @@ from optpair.cube.cube import Cube
 from optpair.cube.region import Region
 from optpair.gp import Hyperparameters, Posterior
 from optpair.gp.kernels import Curves, Matern52
+from optpair.gp.noise import Growth
 from optpair.gp.posterior import as_sample, fit
 from optpair.optima import Optima
+from optpair.problem.parameters import Price
 from optpair.runtime.streams import Stream
 
 D, M, P, N = 3, 2, 3, 9
@@ -38,7 +40,10 @@ HYPERS = Hyperparameters(
     [0.1, -0.3],
     common=[0.3, 0.6],
     curve=[0.5, 0.8],
+    growth=[[0.3, 0.2], [0.8, 1.0]],
 )
+STEPS, MESH = Price(1, 1.0, 9.0, True, 9.0), Price(2, 0.1, 0.6, False, 0.3)
+GROWTH = Growth((STEPS, MESH))
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(size=(N, D)), RNG.normal(size=N)
 Q = RNG.uniform(0.02, 0.98, size=(12, D))
@@ -57,7 +62,7 @@ STARS = Optima.pairs(at_target(RNG.uniform(size=(M, P, D))), Y.max() + RNG.unifo
 def posterior(rows: np.ndarray = X, y: np.ndarray = Y, m: int | None = None) -> Posterior:
     hypers = HYPERS if m is None else HYPERS.some(slice(m, m + 1))
     sample = as_sample(rows, y, None, D)
-    return fit(hypers, sample, kernel=KERNEL, columns=(0, 1, 2))
+    return fit(hypers, sample, kernel=KERNEL, columns=(0, 1, 2), growth=GROWTH)
 
 
 @cache
@@ -101,9 +106,16 @@ def moments(m: int, points: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray]
     star, best = STARS.star[m, p], STARS.best[m, p]
     soft = 1e-8 * HYPERS.outputscale[m]  # δ
     sample = as_sample(np.vstack([X, star]), np.append(Y, best), [np.nan] * N + [soft], D)
-    own = fit(HYPERS.some(slice(m, m + 1)), sample, kernel=KERNEL, columns=(0, 1, 2))
+    own = fit(HYPERS.some(slice(m, m + 1)), sample, kernel=KERNEL, columns=(0, 1, 2), growth=GROWTH)
     mean, covariance = own.joint(points)
     return mean[0], covariance[0]
+
+
+def noise_at(x: np.ndarray, m: int) -> float:
+    """(L4) from its definition."""
+    steps, mesh = 9 ** x[1], 0.1 + 0.5 * x[2]
+    rates = HYPERS.own["growth"][m]
+    return float(HYPERS.noise[m] * (9 / steps) ** rates[0] * (0.3 / mesh) ** rates[1])
 
 
 def textbook(x: np.ndarray) -> float:
@@ -111,11 +123,11 @@ def textbook(x: np.ndarray) -> float:
     total = 0.0
     for m, p in np.ndindex(M, P):
         mean, K = moments(m, np.stack([x, at_target(x)]), p)
-        before = posterior(m=m).predict(x[None])[1][0, 0] + HYPERS.noise[m]
+        before = posterior(m=m).predict(x[None])[1][0, 0] + noise_at(x, m)
         beta = (STARS.best[m, p] - mean[1]) / np.sqrt(K[1, 1])
         rho2 = K[0, 1] ** 2 / (K[0, 0] * K[1, 1])
         lost = float(truncated_moments(np.array(beta)).lost)
-        after = K[0, 0] * (1 - rho2 * lost) + HYPERS.noise[m]  # (N5)
+        after = K[0, 0] * (1 - rho2 * lost) + noise_at(x, m)  # (N5)
         total += 0.5 * np.log(before / after)
     return total / (M * P)
 
@@ -149,7 +161,13 @@ def test_no_gain_is_negative_and_a_bound_is_below_the_integral() -> None:
 def test_a_fidelity_that_has_nothing_to_do_with_the_target_says_little() -> None:
     """Length scales of 0.02 in the fidelities: at other values of them nothing is learnt."""
     values = HYPERS.values() | {"lengthscale": [[0.4, 0.02, 0.02]] * 2, "common": [0.0, 0.0]}
-    own = fit(Hyperparameters(**values), as_sample(X, Y, None, D), kernel=KERNEL, columns=(0, 1, 2))
+    own = fit(
+        Hyperparameters(**values),
+        as_sample(X, Y, None, D),
+        kernel=KERNEL,
+        columns=(0, 1, 2),
+        growth=GROWTH,
+    )
     far = np.column_stack([Q[:, 0], np.full(12, 0.5), np.full(12, 0.9)])
     for alpha in (mf_jes(own, STARS, TARGETS), mf_mes(own, STARS, TARGETS)):
         assert np.max(alpha(far)) < 1e-6 * np.max(alpha(at_target(far)))
@@ -166,7 +184,7 @@ def test_slopes_against_central_differences(name: str, pending: bool) -> None:
 
 def test_the_knowledge_gradient_against_refitted_posteriors() -> None:
     """E max over places at the target of means that know y, by 200 quantiles of y."""
-    x = np.array([0.45, 0.3, 0.6])
+    x = np.array([0.45, 0.7, 0.6])
     alpha, total = built("mf-kg"), 0.0
     assert hasattr(alpha, "places")
     z = np.polynomial.hermite_e.hermegauss(120)
@@ -176,7 +194,7 @@ def test_the_knowledge_gradient_against_refitted_posteriors() -> None:
         before = posterior(m=m)
         mean, variance = before.predict(x[None])
         best = before.predict(places)[0][0].max()
-        spread = np.sqrt(variance[0, 0] + HYPERS.noise[m])
+        spread = np.sqrt(variance[0, 0] + noise_at(x, m))
         for node, weight in zip(*z, strict=True):
             y = mean[0, 0] + spread * node
             after = posterior(np.vstack([X, x]), np.append(Y, y), m).predict(places)[0][0].max()

@@ -11,30 +11,43 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.kernels import Curves, Matern52
 from optpair.gp.likelihood import Likelihood, Sample
-from optpair.gp.posterior import Posterior, Runs, fit
+from optpair.gp.noise import Growth
+from optpair.gp.posterior import Posterior, fit
 from optpair.gp.process import Process
+from optpair.problem.parameters import Price
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(size=(8, 2)), RNG.normal(size=8)
 RUN = np.array([0, 0, 0, 1, 2, 2, 3, 4])
 NOISE_VAR = np.array([np.nan] * 5 + [0.3, 0.2, np.nan])
 SETS = Hyperparameters(
-    [[0.4, 1.1], [0.7, 0.5]], [1.0, 2.0], [0.1, 0.4], [0.2, -0.1], luck=[0.6, 0.95]
+    [[0.4, 1.1], [0.7, 0.5]],
+    [1.0, 2.0],
+    [0.1, 0.4],
+    [0.2, -0.1],
+    luck=[0.6, 0.95],
+    growth=[[1.5], [0.4]],
 )
+GROWTH = Growth((Price(1, 1.0, 9.0, True, 9.0),))
 SAMPLE = Sample(X, Y, NOISE_VAR, RUN)
 Q = RNG.uniform(size=(5, 2))
 
 
+def inferred(m: int, points: np.ndarray) -> np.ndarray:
+    """(L4) from its definition."""
+    return np.asarray(SETS.noise[m] * 9 ** (SETS.own["growth"][m, 0] * (1 - points[:, 1])))
+
+
 def noise_of(m: int) -> np.ndarray:
     """(L3) from its definition."""
-    each = np.where(np.isnan(NOISE_VAR), SETS.noise[m], NOISE_VAR)
+    each = np.where(np.isnan(NOISE_VAR), inferred(m, X), NOISE_VAR)
     same = RUN[:, None] == RUN
     share = np.where(np.eye(8, dtype=bool), 1.0, SETS.own["luck"][m])
-    return np.asarray(same * share * np.sqrt(each[:, None] * each))
+    return np.asarray(same * share * np.minimum(each[:, None], each))
 
 
 def fitted(sample: Sample = SAMPLE) -> Posterior:
-    return fit(SETS, sample, kernel=Matern52(), columns=(0, 1))
+    return fit(SETS, sample, kernel=Matern52(), columns=(0, 1), growth=GROWTH)
 
 
 def test_the_posterior_is_that_of_a_dense_gp() -> None:
@@ -56,7 +69,7 @@ def test_without_luck_or_runs_nothing_changes() -> None:
     alone = fitted(Sample(X, Y, NOISE_VAR, np.arange(8)))
     assert alone.runs is None
     none = Hyperparameters(**SETS.values() | {"luck": [0.0, 0.0]})
-    unlucky = fit(none, SAMPLE, kernel=Matern52(), columns=(0, 1))
+    unlucky = fit(none, SAMPLE, kernel=Matern52(), columns=(0, 1), growth=GROWTH)
     np.testing.assert_allclose(unlucky.predict(Q)[0], plain.predict(Q)[0], rtol=1e-12)
 
 
@@ -66,7 +79,7 @@ def test_an_appended_point_is_of_a_run_of_its_own() -> None:
     noises = np.append(NOISE_VAR, np.nan)
     for m in range(2):
         whole = Sample(np.vstack([X, point]), np.append(Y, value[m]), noises, np.append(RUN, 9))
-        expected = fit(SETS, whole, kernel=Matern52(), columns=(0, 1)).predict(Q)
+        expected = fit(SETS, whole, kernel=Matern52(), columns=(0, 1), growth=GROWTH).predict(Q)
         for got, truth in zip(grown.predict(Q), expected, strict=True):
             np.testing.assert_allclose(got[m], truth[m], rtol=1e-8)
     fewer = grown.of_sets(slice(1, 2))
@@ -75,20 +88,22 @@ def test_an_appended_point_is_of_a_run_of_its_own() -> None:
 
 def test_drawn_noise_has_the_covariance() -> None:
     """200,000 draws of eight numbers, within 4.5 standard errors."""
-    runs = Runs(RUN, SETS.own["luck"])
+    posterior = fitted()
+    assert posterior.runs is not None
     white = np.random.default_rng(1).standard_normal((2, 200_000, 8))
-    drawn = runs.correlated(white)
+    drawn = posterior.runs.drawn(posterior.noise_var, white)
     for m in range(2):
-        expected = (RUN[:, None] == RUN) * np.where(np.eye(8, dtype=bool), 1, SETS.own["luck"][m])
+        expected = noise_of(m)
         products = drawn[m].T @ drawn[m] / 200_000
-        error = np.sqrt((1 + expected**2) / 200_000)
+        each = np.diag(expected)
+        error = np.sqrt((each[:, None] * each + expected**2) / 200_000)
         assert np.all(np.abs(products - expected) < 4.5 * error)
 
 
 def test_paths_have_the_posterior_variance() -> None:
     """Over 400 sets of 8 paths, within 4.5 standard errors."""
     many = Hyperparameters(**{n: np.repeat(v[:1], 400, axis=0) for n, v in SETS.values().items()})
-    posterior = fit(many, SAMPLE, kernel=Matern52(), columns=(0, 1))
+    posterior = fit(many, SAMPLE, kernel=Matern52(), columns=(0, 1), growth=GROWTH)
     mean, variance = posterior.predict(Q)
     drawn = gp.sample_paths(posterior, 8, features=64).at(Q)
     spread = ((drawn - mean[:, None]) ** 2).mean(1)
@@ -97,7 +112,7 @@ def test_paths_have_the_posterior_variance() -> None:
 
 
 def test_slope_of_the_likelihood_against_central_differences() -> None:
-    process = Process((0, 1), Curves(Matern52(), (1,)), runs=True)
+    process = Process((0, 1), Curves(Matern52(), (1,)), runs=True, growth=GROWTH)
     ours = Likelihood(SAMPLE, process)
     theta = 0.5 * np.random.default_rng(1).normal(size=(3, process.table.size))
     _, slope = ours.slope(theta)

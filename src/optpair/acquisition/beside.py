@@ -44,6 +44,11 @@ class Beside(NamedTuple):
         return cls(both, both.means[..., len(X) :], both.variance, aside.between(line))
 
     @property
+    def X(self) -> Points:
+        """The points as they are looked at."""
+        return self.both.X[: len(self.both.X) // 2]
+
+    @property
     def whitened(self) -> tuple[Float[np.ndarray, "M q n"], Float[np.ndarray, "M q n"]]:
         """C⁻¹k of the points, and of those beside them."""
         q = self.both.A.shape[1] // 2

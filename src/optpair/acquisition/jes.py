@@ -100,11 +100,11 @@ class JES(Acquisition):
         return self.f[..., None] - (means + np.einsum("mpiq,mpi->mpq", z, shift))  # (M1), (K1)
 
     def _variances(
-        self, variance: np.ndarray, taken: np.ndarray
+        self, variance: np.ndarray, taken: np.ndarray, noise: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """s_p, s + σ² and σ²."""
         floor = self.posterior.floor[:, None, None]
-        noise = self.posterior.noise[:, None, None]
+        noise = self.posterior.noise[:, None, None] if noise is None else noise
         return (
             np.maximum(variance - taken, floor),
             np.maximum(variance, floor) + (noise + floor),

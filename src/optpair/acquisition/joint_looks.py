@@ -63,26 +63,28 @@ class CheapLook(Look):
         by_t = by_given + by_noise * (2 * t / part - 1)
         by_part = -by_noise * (t / part) ** 2
         by_c = by_part * 2 * self.c / self.seen
-        by_here = -by_part * (self.c / self.seen) ** 2
+        by_here = by_seen = -by_part * (self.c / self.seen) ** 2
         taken, known_there = self.taken, squares(zt)
         left = self.total - taken
         by_here = by_here * (self.variance - taken == self.here)
         by_taken = weights * (0.5 / left) - by_here
-        by_variance = by_here - weights * (0.5 * taken / (self.total * left)) * (
-            self.variance >= floor
-        )
+        by_total = weights * (0.5 * taken / (self.total * left))
+        by_variance = by_here - by_total * (self.variance >= floor)
         clipped = self.known >= self.variance
         by_variance = by_variance + np.where(clipped, by_taken, 0.0)
         by_there = np.where(there - known_there >= floor, by_t, 0.0)
         shift = self.at.conditioned.shift[..., None]
-        return BySides(
+        sides = BySides(
             2 * np.where(clipped, 0.0, by_taken)[:, :, None] * z,
             by_mean[:, :, None] * shift - 2 * by_there[:, :, None] * zt,
             by_mean,
             by_variance,
             by_there,
             by_c,
-        ).pull(self.beside, self.at, self.targets)
+        )
+        X, posterior = self.beside.X, self.at.conditioned.posterior
+        moved = posterior.pull_noise(X, np.sum(by_seen - by_total, axis=1))
+        return sides.pull(self.beside, self.at, self.targets) + moved
 
 
 def cheap_look(
@@ -93,7 +95,7 @@ def cheap_look(
     beside = Beside.of(posterior, targets, aside, X)
     at: ConditionedQuery = outcome.at(beside.both.X, beside.both)
     (z, zt), (variance, there) = halves(at.z), halves(beside.variance[:, None])
-    floor, noise = posterior.floor[:, None, None], posterior.noise[:, None, None]
+    floor, noise = posterior.floor[:, None, None], posterior.noise_at(X)[:, None]
     known = squares(z)
     here = np.maximum(variance - np.minimum(known, variance), floor)
     given = np.maximum(there - np.minimum(squares(zt), there), floor)

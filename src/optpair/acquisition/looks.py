@@ -55,7 +55,7 @@ class LookJES(JES):
         z, zt = halves(self.conditioned.at(beside.both.X, beside.both).z)
         here, there = halves(beside.variance[:, None])
         taken = np.minimum(squares(z), here)
-        given, total, noise = self._variances(here, taken)
+        given, total, noise = self._variances(here, taken, self.posterior.noise_at(X)[:, None])
         aside = self._variances(there, np.minimum(squares(zt), there))[0]
         beta = self._above(beside.means, zt) / np.sqrt(aside)
         c = beside.covariance[:, None] - np.einsum("mpiq,mpiq->mpq", z, zt)
@@ -76,13 +76,15 @@ class LookJES(JES):
         (z, zt), (here, there) = halves(at.z), halves(beside.variance[:, None])
         known_here, known = squares(z), squares(zt)
         taken = np.minimum(known_here, here)
-        given, total, noise = self._variances(here, taken)
+        given, total, noise = self._variances(here, taken, self.posterior.noise_at(X)[:, None])
         aside = self._variances(there, np.minimum(known, there))[0]
         root = np.sqrt(aside)
         beta = self._above(beside.means, zt) / root
         c = beside.covariance[:, None] - np.einsum("mpiq,mpiq->mpq", z, zt)
         shared = np.minimum(c**2 / aside, given)
-        truncation, by_beta, by_shared, by_given = self._truncation(beta, shared, given, noise)
+        truncation, by_beta, by_shared, by_given, by_noise = self._truncation(
+            beta, shared, given, noise
+        )
         left = total - taken
         values = np.einsum("mpq,mp->q", truncation - 0.5 * np.log1p(-taken / total), self.weights)
 
@@ -94,7 +96,8 @@ class LookJES(JES):
         by_aside = by_aside * (there - np.minimum(known, there) == aside)
         by_given = weights * by_given * (here - taken == given)
         by_taken = weights * (0.5 / left) - by_given
-        by_here = by_given - weights * 0.5 * taken / (total * left)
+        by_total = weights * 0.5 * taken / (total * left)
+        by_here = by_given - by_total
         by_here = by_here * (here >= self.posterior.floor[:, None, None])
         clipped = known_here >= here
         by_here = by_here + np.where(clipped, by_taken, 0.0)
@@ -104,23 +107,25 @@ class LookJES(JES):
         by_zt -= by_above[:, :, None] * self.conditioned.shift[..., None]
         by_z = 2 * np.where(clipped, 0.0, by_taken)[:, :, None] * z
         sides = BySides(by_z, by_zt, -by_above, by_here, by_there, by_c)
-        return values, sides.pull(beside, at, self.targets)
+        by_noise = np.sum(weights * by_noise - by_total, axis=1)
+        return values, sides.pull(beside, at, self.targets) + self.posterior.pull_noise(X, by_noise)
 
     def _truncation(
         self,
         beta: Float[np.ndarray, "M P q"],
         shared: Float[np.ndarray, "M P q"],
         given: Float[np.ndarray, "M P q"],
-        noise: Float[np.ndarray, "M 1 1"],
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Its gain (N5), and the derivatives by β, ρ² s_p and s_p."""
+        noise: Float[np.ndarray, "M 1 _"],
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Its gain (N5), and the derivatives by β, ρ² s_p, s_p and σ²."""
         if self.exact:
             seen = given + noise
             gain, by_beta, by_part = exact_gain_and_slopes(beta, shared / seen)
-            return gain, by_beta, by_part / seen, -by_part * shared / seen**2
+            by_seen = -by_part * shared / seen**2
+            return gain, by_beta, by_part / seen, by_seen, by_seen
         rest = noise + (given - shared)
         gain, by_beta, by_shared, by_rest = moment_matched_gain_and_slopes(beta, shared, rest)
-        return gain, by_beta, by_shared - by_rest, by_rest
+        return gain, by_beta, by_shared - by_rest, by_rest, by_rest
 
 
 def build_jes(context: Context, *, exact: bool = False) -> Acquisition:

@@ -60,6 +60,7 @@ class LookKG(KG):
         by_lines = by_slopes.sum(1) / (count * scale)  # by the numerators of b
         by_cross, by_own = by_lines[..., :-1], by_lines[..., -1:]
         by_variance = -np.sum(by_lines * slopes, -1) / (2 * scale[..., 0])
+        moved = self.posterior.pull_noise(X, by_variance)
         by_variance[beside.variance[:, : len(X)] <= self.posterior.floor[:, None]] = 0.0
         by_means = by_levels[..., -1] / count
         A, At = beside.whitened
@@ -70,7 +71,7 @@ class LookKG(KG):
         )
         slope = beside.folded(slope, self.targets)
         slope += between.pull(by_cross) + beside.prior.pull(by_own)
-        return np.mean(gains, (0, 1)), slope.sum(0)
+        return np.mean(gains, (0, 1)), slope.sum(0) + moved
 
     def _beside(
         self, X: Points
@@ -88,7 +89,7 @@ class LookKG(KG):
         own_variance = beside.variance[:, : len(X)]
         variance = np.maximum(own_variance, posterior.floor[:, None])[..., None]
         cross = between.K - beside.whitened[0] @ self.whitened.mT
-        scale = np.sqrt(variance + posterior.noise[:, None, None])
+        scale = np.sqrt(variance + posterior.noise_at(X)[..., None])
         slopes = np.concatenate([cross, beside.covariance[..., None]], -1) / scale
         own = beside.means[..., None]
         places = np.broadcast_to(self.means[:, :, None], (*own.shape[:3], self.means.shape[2]))

@@ -21,6 +21,7 @@ from optpair.engine.model import OutcomeMemory
 from optpair.engine.settings import Settings
 from optpair.gp.inference import Inference
 from optpair.gp.kernels import Curves, Radial, Related
+from optpair.gp.noise import Growth
 from optpair.gp.process import Process
 from optpair.problem.beliefs import Beliefs
 from optpair.problem.outcomes import Outcome
@@ -79,6 +80,7 @@ class Engine:
             kernel,
             prior.under_limits() if self.limited else prior,
             runs=bool(self.targets),
+            growth=Growth(self.prices) if self.prices else None,
         )
 
     @property

@@ -161,7 +161,13 @@ def fitted(
         stride = budget.set_stride(rows, hypers[0].sets, engine.settings.most_rows)
         hypers = [own.some(slice(None, None, stride)) for own in hypers]
     posteriors = [
-        fit(own, sample, kernel=process.kernel, columns=process.columns)
+        fit(
+            own,
+            sample,
+            kernel=process.kernel,
+            columns=process.columns,
+            growth=process.growth,
+        )
         for own, sample, process in zip(hypers, samples, processes, strict=True)
     ]
     sound = np.all([posterior.sound for posterior in posteriors], axis=0)

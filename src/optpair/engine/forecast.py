@@ -79,7 +79,9 @@ def forecast(
     values = paths[column].of_sets(sets).at(points)[:, :PATHS]
     once = engine.once
     free = region.without(engine.known(data)).legal(points) if once else np.full(len(points), True)
-    noise_var = np.median(posterior.noise_var[:, posterior.before :], axis=1)
+    noise_var = posterior.noise
+    if posterior.growing is None:
+        noise_var = np.median(posterior.noise_var[:, posterior.before :], axis=1)
     begin = Believed(*posterior.joint(points), values, noise_var)
     seen = searched(stream.child(1), begin, free, once=once)
     gaps = left_to_win(objective.restore(seen.best), objective.restore(seen.here))

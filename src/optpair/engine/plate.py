@@ -139,12 +139,12 @@ def _fantasised(
     if len(pending) == 0:
         return posterior
     M, P = paths.shape
-    noise = np.sqrt(posterior.noise)[:, None]
+    noise = np.broadcast_to(np.sqrt(posterior.noise_at(pending)), (M, len(pending)))
     white = stream.draw().standard_normal((len(pending), M, P))
     values = paths.at(pending)
     grown = posterior.with_fantasies(P)
     for i, x in enumerate(pending):
-        grown = grown.append(x, values[:, :, i] + noise * white[i])
+        grown = grown.append(x, values[:, :, i] + noise[:, i, None] * white[i])
     return grown
 
 

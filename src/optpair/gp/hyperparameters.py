@@ -219,14 +219,15 @@ class Table:
     def hyperparameters(self, theta: Thetas) -> Hyperparameters:
         """The sets that θ stands for."""
         values = self.values(theta)
-        values |= {b.name: values[b.name][:, 0] for b in self.blocks if b.name != "lengthscale"}
+        values |= {b.name: values[b.name][:, 0] for b in self.blocks if b.name not in _WIDE}
         return Hyperparameters(**values)
 
 
 Values = ArrayLike | Sequence[float] | Sequence[Sequence[float]]
 _SHARES = ("rough", "interactions", "common", "luck")
+_WIDE = ("lengthscale", "growth")  # several to a set
 _LOWEST = {"lengthscale": 0.0, "outputscale": 0.0, "curve": 0.0}
-_LOWEST["noise"] = -float(np.finfo(float).tiny)
+_LOWEST["noise"] = _LOWEST["growth"] = -float(np.finfo(float).tiny)
 
 
 class Hyperparameters:
@@ -275,7 +276,7 @@ class Hyperparameters:
 
     @staticmethod
     def _check(name: str, value: np.ndarray, sets: int) -> None:
-        axes = 2 if name == "lengthscale" else 1
+        axes = 2 if name in _WIDE else 1
         if value.ndim != axes or value.shape[0] != sets or value.size == 0:
             wanted = "(M, d)" if axes == 2 else f"(M,) = ({sets},)"
             raise ValueError(f"{name} must have shape {wanted}, not {value.shape}")
@@ -283,7 +284,7 @@ class Hyperparameters:
             raise ValueError(f"{name} must be from 0 to 1, not {value.tolist()}")
         if not np.all(np.isfinite(value)) or np.any(value <= _LOWEST.get(name, -np.inf)):
             kind = "finite and positive" if name in _LOWEST else "finite"
-            kind += " (or zero)" if name == "noise" else ""
+            kind += " (or zero)" if name in ("noise", "growth") else ""
             raise ValueError(f"{name} must be {kind}, not {value.tolist()}")
 
     @property

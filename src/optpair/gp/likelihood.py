@@ -2,9 +2,7 @@
 
     log p(θ | y) = −½ rᵀ(K+Σ)⁻¹r − ½ log|K+Σ| + log prior(θ),    r = y − μ,
 
-Observations of one run share its luck: a share η of the noise of any two of them is common,
-
-    (L3)  Σ_ij = η √(σ_i² σ_j²)
+Looks may be noisier the cheaper they are, and those at one run share its luck: (L4), (L3).
 
 The derivative in K is ½(ααᵀ − (K+Σ)⁻¹) with α = (K+Σ)⁻¹r, without the prior. A chain asks for
 this hundreds of times, and most of the work is LAPACK's; each pair of points is visited once.
@@ -27,6 +25,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from optpair.gp.hyperparameters import Thetas
 from optpair.gp.kernels.base import PairwiseFit
 from optpair.gp.kernels.related import OFFSET_VAR, Given
+from optpair.gp.noise import GROWTH
 from optpair.gp.process import SHARED, Process
 from optpair.runtime.shapes import Bool, Float, Int
 
@@ -68,6 +67,7 @@ class _Fit:
     """B sets at the data."""
 
     values: Mapping[str, Float[np.ndarray, "B _"]]
+    noise: Float[np.ndarray, "B n"]  # Σ's diagonal
     kernel: PairwiseFit
     factors: Float[np.ndarray, "B n n"]  # Cholesky's; LAPACK's lower half is C's upper one
     positive: Bool[np.ndarray, " B"]  # whether there is a factor
@@ -91,6 +91,8 @@ class Likelihood:
         self._y = sample.y
         self._known = np.isfinite(sample.noise_var)
         self._noise_var = np.where(self._known, sample.noise_var, 0.0)
+        growth = process.growth
+        self._logs = None if growth is None else growth.logs(sample.X)
         extent = float(np.ptp(sample.X)) if sample.X.size else 0.0
         self._shortest = max(SHORTEST * extent, np.finfo(np.float64).tiny)
         n = len(sample.y)
@@ -120,20 +122,18 @@ class Likelihood:
 
     def _fit(self, theta: Thetas) -> _Fit:
         values = self._table.values(theta)
-        kernel = self._pairwise.fit(values)
+        noise, kernel = self._noises(values), self._pairwise.fit(values)
         between = kernel.pairs
         if self._together is not None:
             between = between.copy()
-            between[:, self._together] += values[SHARED] * self._of_runs(values)  # (L3)
+            between[:, self._together] += values[SHARED] * self._least(noise)  # (L3)
         residuals = self._y - values["mean"]
         B, n = residuals.shape
         factors = np.zeros((B, n * n))
         for matrix, pairs in zip(factors, between, strict=True):
             matrix[self._upper] = pairs
         diagonals = factors[:, self._diagonal]  # a view
-        diagonals[:] = kernel.diagonal[:, None] + np.where(
-            self._known, self._noise_var, values["noise"]
-        )
+        diagonals[:] = kernel.diagonal[:, None] + noise
         factors = factors.reshape(B, n, n)
         weights = np.zeros_like(residuals)
         seen = np.all(values["lengthscale"] >= self._shortest, axis=1)
@@ -151,7 +151,7 @@ class Likelihood:
             before[b], _ = dpotrs(self._first(factors[b]), residuals[b, : self._e], lower=1)
         value += np.sum(before * residuals[:, : self._e], axis=1) / 2
         value = np.where(positive, value, -np.inf)
-        return _Fit(values, kernel, factors, positive, weights, before, value)
+        return _Fit(values, noise, kernel, factors, positive, weights, before, value)
 
     def _first(self, factor: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "e e"]:
         """The factor of the rows that are known beforehand, for LAPACK."""
@@ -172,34 +172,40 @@ class Likelihood:
         flat[~fit.positive] = 0.0
         by_pairs, by_diagonal = flat.take(self._pairs, axis=1), flat[:, self._diagonal] / -2
         by_pairs *= -1
-        found = fit.kernel.pull(by_pairs, np.sum(by_diagonal, axis=1)) | {
-            "noise": np.sum(by_diagonal[:, ~self._known], axis=1, keepdims=True),
-            "mean": np.sum(fit.weights, axis=1, keepdims=True)
-            - np.sum(fit.before, axis=1, keepdims=True),
-        }
-        if SHARED in fit.values:
-            found |= self._by_luck(fit.values, by_pairs, found["noise"])
-        return found
+        mean = np.sum(fit.weights, axis=1, keepdims=True) - np.sum(
+            fit.before, axis=1, keepdims=True
+        )
+        found = fit.kernel.pull(by_pairs, np.sum(by_diagonal, axis=1)) | {"mean": mean}
+        return found | self._by_noise(fit, by_pairs, by_diagonal)
 
-    def _of_runs(self, values: Mapping[str, Float[np.ndarray, "B _"]]) -> Float[np.ndarray, "B t"]:
-        """√(σ_i² σ_j²) of pairs of one run."""
-        noise = np.where(self._known, self._noise_var, values["noise"])
+    def _noises(self, values: Mapping[str, Float[np.ndarray, "B _"]]) -> Float[np.ndarray, "B n"]:
+        """The variance of each observation's noise."""
+        noise = values["noise"]
+        if self._logs is not None:
+            noise = noise * np.exp(values[GROWTH] @ self._logs.T)  # (L4)
+        return np.where(self._known, self._noise_var, noise)
+
+    def _least(self, noise: Float[np.ndarray, "B n"]) -> Float[np.ndarray, "B t"]:
+        """min(σ_i², σ_j²) of pairs of one run."""
         first, second = self._ends
-        return np.sqrt(noise[:, first] * noise[:, second])
+        return np.minimum(noise[:, first], noise[:, second])
 
-    def _by_luck(
-        self,
-        values: Mapping[str, Float[np.ndarray, "B _"]],
-        by_pairs: Float[np.ndarray, "B p"],
-        by_noise: Float[np.ndarray, "B 1"],
+    def _by_noise(
+        self, fit: _Fit, by_pairs: Float[np.ndarray, "B p"], by_noise: Float[np.ndarray, "B n"]
     ) -> dict[str, Float[np.ndarray, "B _"]]:
-        """Derivatives by the share of luck, and by the noise, including its effect through luck."""
-        if self._together is None:
-            return {SHARED: np.zeros_like(by_noise)}
-        luck, by_luck = self._of_runs(values), by_pairs[:, self._together]
-        ends = sum((~self._known[end]).astype(float) for end in self._ends)
-        through = values[SHARED] * np.sum(by_luck * luck * ends / 2, 1, keepdims=True)
-        return {
-            SHARED: np.sum(by_luck * luck, axis=1, keepdims=True),
-            "noise": by_noise + through / values["noise"],
-        }
+        """Derivatives by what the noise depends on, from those by the entries of Σ."""
+        found, values = {}, fit.values
+        if SHARED in values:
+            found[SHARED] = np.zeros_like(values[SHARED])
+        if self._together is not None:
+            by_luck, (first, second) = by_pairs[:, self._together], self._ends
+            found[SHARED] = np.sum(by_luck * self._least(fit.noise), axis=1, keepdims=True)
+            lower = np.where(fit.noise[:, first] <= fit.noise[:, second], first, second)
+            by_noise, rows = by_noise.copy(), np.arange(len(lower))[:, None]
+            np.add.at(by_noise, (rows, lower), values[SHARED] * by_luck)
+        free = ~self._known
+        if self._logs is None:
+            return found | {"noise": np.sum(by_noise[:, free], axis=1, keepdims=True)}
+        by_log = by_noise[:, free] * fit.noise[:, free]
+        found["noise"] = np.sum(by_log, axis=1, keepdims=True) / values["noise"]
+        return found | {GROWTH: by_log @ self._logs[free]}

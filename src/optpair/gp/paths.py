@@ -200,10 +200,10 @@ def conditioned(
 ) -> Paths:
     """The paths with these frequencies and weights, and these standard normal noises."""
     covariance = posterior.covariance
-    normal = np.moveaxis(white, 0, 2)
-    if posterior.runs is not None:
-        normal = posterior.runs.correlated(normal)
+    normal, runs = np.moveaxis(white, 0, 2), posterior.runs
     noise = np.sqrt(posterior.noise_var)[:, None] * normal
+    if runs is not None:
+        noise = runs.drawn(posterior.noise_var, normal)
     prior = np.concatenate(
         [
             _prior(omega[sets], cosine[sets], sine[sets], posterior.X)

@@ -26,8 +26,9 @@ from optpair.gp.kernels.base import Between, Points, Target
 from optpair.gp.kernels.related import Links, LoadedTarget
 from optpair.gp.likelihood import Sample, joined
 from optpair.gp.linalg import JITTERS, inverse_factor
+from optpair.gp.noise import GROWTH, Growing, Growth, Runs
 from optpair.gp.process import SHARED
-from optpair.runtime.shapes import Bool, Float, Int
+from optpair.runtime.shapes import Bool, Float
 from optpair.runtime.threads import engine_work
 
 STRIP, STRIPS = 64, 4  # rows of C⁻¹ at least, and how many strips at most
@@ -36,39 +37,6 @@ ROWS = 2**17  # and entries of their rows of covariances, which stay in cache
 TOGETHER = 2_000_000  # entries of Gram matrices made together
 FURTHEST = 1e4  # length scales from the origin: beyond, r² loses more than 1e-7 to round-off
 SMALLEST = 1e-12  # of the output scale: below this a variance is round-off
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Observations of one run, which share its luck (L3)."""
-
-    run: Int[np.ndarray, " n"]
-    share: Float[np.ndarray, " M"]
-
-    def covariance(self, noise_var: Float[np.ndarray, "M n"]) -> Float[np.ndarray, "M n n"]:
-        """Of the noises of different observations; zero on the diagonal."""
-        same = (self.run[:, None] == self.run) & ~np.eye(len(self.run), dtype=bool)
-        root = np.sqrt(noise_var)
-        return self.share[:, None, None] * same * root[:, :, None] * root[:, None]  # (L3)
-
-    def correlated(self, white: Float[np.ndarray, "M P n"]) -> Float[np.ndarray, "M P n"]:
-        """Standard normal numbers, those of k observations of a run with the correlation η.
-
-        √(1 − η) w_i + b Σ w_j, over the run's, with b such that the variances are 1.
-        """
-        own = 1 - self.share[:, None, None]
-        _, of, counts = np.unique(self.run, return_inverse=True, return_counts=True)
-        k = counts[of]
-        sums = white @ (of[:, None] == of)
-        return np.sqrt(own) * white + (np.sqrt(own + k * (1 - own)) - np.sqrt(own)) / k * sums
-
-    def of_sets(self, chosen: slice | np.ndarray) -> Runs:
-        """Of some of the sets."""
-        return replace(self, share=self.share[chosen])
-
-    def and_another(self) -> Runs:
-        """With one more observation, of a run of its own."""
-        return replace(self, run=np.append(self.run, self.run.max() + 1))
 
 
 @dataclass(frozen=True)
@@ -81,7 +49,7 @@ class Posterior:
 
     covariance: Covariance
     mean: Float[np.ndarray, " M"]
-    noise: Float[np.ndarray, " M"]  # of a future query
+    noise: Float[np.ndarray, " M"]  # of a future query, at the target
     X: Float[np.ndarray, "n D"]
     noise_var: Float[np.ndarray, "M n"]  # at each observation
     residual: Float[np.ndarray, "M F n"]  # y − μ
@@ -90,6 +58,7 @@ class Posterior:
     jitter: Float[np.ndarray, " M"]  # added to the diagonal, relative to it
     runs: Runs | None = None  # whose observations share noise
     links: Links | None = None  # of the first rows, where they are of earlier studies
+    growing: Growing | None = None  # how the noise of a future query grows away from the target
 
     @property
     def before(self) -> int:
@@ -141,6 +110,19 @@ class Posterior:
         """The posterior at points, and its derivatives there."""
         between = self.target.between(X)
         return Query(self, X, between, self.whiten(between.K))
+
+    def noise_at(self, X: Points) -> Float[np.ndarray, "M _"]:
+        """The noise of future queries at points; one for all where it does not grow."""
+        noise = self.noise[:, None]
+        return noise if self.growing is None else noise * self.growing.factor(X)
+
+    def pull_noise(
+        self, X: Points, by_noise: Float[np.ndarray, "M q"]
+    ) -> Float[np.ndarray, "q D"] | float:
+        """From derivatives by the noise of future queries to those by each point's coordinates."""
+        if self.growing is None:
+            return 0.0
+        return self.growing.pull(X, by_noise * self.noise_at(X))
 
     def whiten(self, K: Float[np.ndarray, "M q n"]) -> Float[np.ndarray, "M q n"]:
         """C⁻¹k for each row k, strip by strip of C⁻¹, without what is right of its diagonal."""
@@ -255,8 +237,9 @@ class Posterior:
         own = {name: getattr(self, name)[chosen] for name in names}
         runs = None if self.runs is None else self.runs.of_sets(chosen)
         links = None if self.links is None else self.links.of_sets(chosen)
+        growing = None if self.growing is None else self.growing.of_sets(chosen)
         covariance = self.covariance.of_sets(chosen)
-        return replace(self, covariance=covariance, runs=runs, links=links, **own)
+        return replace(self, covariance=covariance, runs=runs, links=links, growing=growing, **own)
 
     def append(self, x: Float[np.ndarray, " D"], values: Float[np.ndarray, "M F"]) -> Posterior:
         """Add one observation, with the noise of a future query.
@@ -266,7 +249,8 @@ class Posterior:
         """
         M, n = self.sets, len(self.X)
         c = self.whiten(self.target.between(x[None]).K)
-        diagonal = self.covariance.diagonal(x[None])[:, 0] + self.noise
+        noise = self.noise_at(x[None])
+        diagonal = self.covariance.diagonal(x[None])[:, 0] + noise[:, 0]
         left = (1 + self.jitter) * diagonal - np.sum(c[:, 0] ** 2, -1)
         pivot = np.sqrt(np.maximum(left, JITTERS[1] * diagonal))
         inverse = np.zeros((M, n + 1, n + 1))
@@ -278,7 +262,7 @@ class Posterior:
         grown = replace(
             self,
             X=np.concatenate([self.X, x[None]]),
-            noise_var=np.concatenate([self.noise_var, self.noise[:, None]], -1),
+            noise_var=np.concatenate([self.noise_var, noise], -1),
             residual=residual,
             inverse_factor=inverse,
             weights=residual,
@@ -336,11 +320,19 @@ def as_points(X: ArrayLike, dimensions: int) -> Float[np.ndarray, "q D"]:
     return points
 
 
-def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Columns) -> Posterior:
+def fit(
+    hypers: Hyperparameters,
+    sample: Sample,
+    *,
+    kernel: Kernel,
+    columns: Columns,
+    growth: Growth | None = None,
+) -> Posterior:
     """The posterior under each set.
 
     `columns[c]` is the parameter whose length scale column c has. The noise of a future query is
-    the inferred one or, where every observation's is known, their median.
+    the inferred one or, where every observation's is known, their median. The inferred one is that
+    at the target, and grows from there as (L4) says, if there is a `growth` and its rate.
     """
     covariance = kernel.bind(hypers, columns)
     links = kernel.links(covariance, hypers)
@@ -349,7 +341,11 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
     noise = np.full(hypers.sets, np.median(sample.noise_var)) if known else hypers.noise
     X, y, noise_var, run = joined(sample, kernel.given)
     n, M, given = len(y), hypers.sets, np.isfinite(noise_var)
-    noises = np.where(given, noise_var, hypers.noise[:, None])
+    growing = None
+    if growth is not None and GROWTH in hypers.own and not known:
+        growing = Growing(growth, hypers.own[GROWTH])
+    inferred = hypers.noise[:, None] * (1.0 if growing is None else growing.factor(X))
+    noises = np.where(given, noise_var, inferred)
     diagonal = covariance.diagonal(X) + noises
     runs = None
     if run is not None and SHARED in hypers.own and len(np.unique(run)) < n:
@@ -370,7 +366,7 @@ def fit(hypers: Hyperparameters, sample: Sample, *, kernel: Kernel, columns: Col
     residual = (y - hypers.mean[:, None])[:, None]
     posterior = Posterior(
         *(covariance, hypers.mean, noise, X, noises, residual, inverse, residual, jitter),
-        *(runs, links),
+        *(runs, links, growing),
     )
     return replace(posterior, weights=posterior.solve(residual))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from optpair.gp.hyperparameters import Below, Block, Exp, Logit, Table, Times
 from optpair.gp.kernels import Columns, Kernel, Matern52
+from optpair.gp.noise import Growth
 from optpair.gp.priors import Normal, Prior
 
 SHARED, SPREAD = "luck", 2.0  # the share of noise that looks at one run have in common, its prior
@@ -27,6 +28,8 @@ class Process:
     """Whether two categories are at least a length scale apart, however alike they look."""
     runs: bool = False
     """Whether observations of one run share its luck, and how much is inferred."""
+    growth: Growth | None = None
+    """How the noise may grow as looks get cheaper, where there are fidelities."""
 
     @property
     def d(self) -> int:
@@ -45,6 +48,7 @@ class Process:
                 Block("mean", 1, Times(prior.mean_scale), Normal(), power=1),
                 *self.kernel.blocks(),
                 *([Block(SHARED, 1, Logit(SPREAD), Normal())] if self.runs else []),
+                *([] if self.growth is None else [self.growth.block]),
             ),
             self.d,
             self.kernel.tie(prior.lengthscale, self.d),
