@@ -59,9 +59,13 @@ class Engine:
     def process_of(self, name: str, known: OutcomeMemory | None = None) -> Process:
         """The model of an outcome before data, with the rows of earlier studies.
 
-        The rows are on the scale of the present values, if those are `known`.
+        The rows are on the scale of the present values, if those are `known`. So is whether trials
+        have several looks: without them, all looks are taken to be equally noisy.
         """
         process, lent = self.process, self.earlier.get(name)
+        told = not self.inference.standardises  # a growth may be among known hyperparameters
+        if self.prices and (told or (known is not None and known.several)):
+            process = replace(process, growth=Growth(self.prices))
         if lent is None:
             return process
         given = lent.alone if known is None else lent.given(known.scaling, known.matches)
@@ -80,7 +84,6 @@ class Engine:
             kernel,
             prior.under_limits() if self.limited else prior,
             runs=bool(self.targets),
-            growth=Growth(self.prices) if self.prices else None,
         )
 
     @property

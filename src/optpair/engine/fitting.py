@@ -72,11 +72,12 @@ def _updated(
         scaling = _scaling(engine, measured, outcome) if n else goals.unmeasured(outcome)
     lent = engine.earlier.get(name)
     matches = () if lent is None else lent.matches(measured, scaling)
-    after = OutcomeMemory(n, scaling, None, matches)
+    several = bool(engine.targets) and measured.several
+    after = OutcomeMemory(n, scaling, None, matches, several)
     process = engine.process_of(name, after)
     state = None
-    curves = bool(engine.targets) and len(np.unique(measured.trial)) < n
-    if before is not None and not (curves and budget.anew(before.told, n)):
+    follows = before is not None and before.several == several
+    if before is not None and follows and not (several and budget.anew(before.told, n)):
         ratio = before.scaling.scale / scaling.scale
         offset = (before.scaling.loc - scaling.loc) / scaling.scale
         state = inference.rescaled(before.state, ratio, offset, process)

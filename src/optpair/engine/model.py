@@ -46,6 +46,8 @@ class OutcomeMemory:
     """Of the inference."""
     matches: tuple[tuple[float, float], ...] = ()
     """The units of earlier studies."""
+    several: bool = False
+    """Whether some trials had several looks: then their noise may grow as looks get cheaper."""
 
 
 Memory = Mapping[str, OutcomeMemory]

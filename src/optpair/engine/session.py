@@ -247,6 +247,7 @@ class Session:
         if state is None:
             return None
         found = {"told": own.told, "scaling": own.scaling.to_json(), "state": state}
+        found |= {"several": True} if own.several else {}
         return found | ({"matches": own.matches} if own.matches else {})
 
     def restore(self, document: Mapping[str, Any], told: Mapping[str, int]) -> None:
@@ -266,8 +267,12 @@ class Session:
             matches = check_matches(
                 own.get("matches", ()), 0 if lent is None else len(lent.sources)
             )
-            state = engine.inference.from_json(own["state"], engine.process_of(name))
-            memory[name] = OutcomeMemory(count, Scaling.from_json(own["scaling"]), state, matches)
+            scaling, several = Scaling.from_json(own["scaling"]), own.get("several", False)
+            if not isinstance(several, bool) or (several and not engine.targets):
+                raise ValueError(f"several must be whether trials have looks, not {several!r}")
+            known = OutcomeMemory(count, scaling, None, matches, several)
+            state = engine.inference.from_json(own["state"], engine.process_of(name, known))
+            memory[name] = replace(known, state=state)
         self.memory = memory
 
 

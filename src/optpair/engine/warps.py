@@ -12,7 +12,8 @@ where μ is the mean that suits K. Without a warp the last term is zero, and `SI
 
 Bad values of an objective are compressed as always, unless there are fidelities: there most values
 may be of cheap looks, and what is bad for a whole look may be good for a cheap one. Then (Y2)
-decides as well, with `CLEARLY` in place of `SIMPLER`.
+decides as well, with `CLEARLY` in place of `SIMPLER`. Where trials have several looks, many of them
+come to their ends; values are then compressed unless that explains them clearly worse.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ FEWEST = 4  # values: with fewer, their scale is unknown
 STEP, STEPS = 4.0, 8  # the ratio of neighbouring units, and their number
 LENGTHS = (0.25, 1.0, 4.0)  # length scales, times √d
 NOISES = (1e-4, 1e-2)  # of the variance
-LOUDER = (1e-4, 1e-2, 1e-1)  # the same, of objectives
+LOUDER = (1e-4, 1e-2, 1e-1)  # the same, of objectives,
+LOUDEST = (*LOUDER, 0.3)  # and of several looks at trials
 SIMPLER = 2.0  # nats
 CLEARLY = 6.0  # the same, of objectives: a cliff has hundreds
+WORSE = 3.0  # nats by which a warp may be less likely, if trials have several looks
 FURTHEST = 1e305  # units from the centre, at most
 LARGEST = 1e305  # distance from which units can be derived, at most
 
@@ -76,8 +79,9 @@ def of_looks(measured: Measured, columns: Columns, targets: Mapping[int, float])
     near = y[away <= np.median(away)]
     found = [plain, Scaling.of(y), Scaling.of(y, usual=near)]
     judged = thinned(measured._replace(X=X, y=y), JUDGED)
-    values = evidence(judged.X, judged.y, found, columns, LOUDER)
-    values[0] += CLEARLY
+    noises = LOUDEST if measured.several else LOUDER
+    values = evidence(judged.X, judged.y, found, columns, noises)
+    values[0] += -WORSE if measured.several else CLEARLY
     return found[int(np.argmax(values))]
 
 

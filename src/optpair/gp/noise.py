@@ -27,7 +27,7 @@ from optpair.problem.parameters import Price
 from optpair.runtime.shapes import Float, Int
 
 GROWTH = "growth"  # the hyperparameter κ
-RATE = LogNormal(-0.7, 1.0)
+RATE = LogNormal(0.0, 0.5)  # errors that average have κ = 1
 ROUNDED = 1e-9  # of a variance: looks that share all of their noise have a singular covariance
 
 
@@ -89,19 +89,35 @@ class Runs:
     def drawn(
         self, noise_var: Float[np.ndarray, "M n"], white: Float[np.ndarray, "M P n"]
     ) -> Float[np.ndarray, "M P n"]:
-        """Noise made of standard normal numbers, run by run, for all runs of one size at once."""
-        found = np.sqrt(noise_var)[:, None] * white
+        """Noise made of standard normal numbers, one for each observation."""
         order = np.argsort(self.run, kind="stable")
         _, start, counts = np.unique(self.run[order], return_index=True, return_counts=True)
+        first = order[np.repeat(start, counts)]
+        if np.array_equal(noise_var[:, order], noise_var[:, first]):
+            return np.sqrt(noise_var)[:, None] * self._alike(white)
+        found = np.sqrt(noise_var)[:, None] * white
         for size in np.unique(counts[counts > 1]):
             rows = order[start[counts == size, None] + np.arange(size)]
-            each = noise_var[:, rows]
-            least = np.minimum(each[..., :, None], each[..., None, :])
-            own = 1 - self.share[:, None, None, None] + ROUNDED
-            shared = self.share[:, None, None, None] * least + own * np.eye(size) * least
-            factor = np.linalg.cholesky(shared)
+            factor = np.linalg.cholesky(self._blocks(noise_var[:, rows]))
             found[:, :, rows] = np.einsum("mrij,mprj->mpri", factor, white[:, :, rows])
         return found
+
+    def _alike(self, white: Float[np.ndarray, "M P n"]) -> Float[np.ndarray, "M P n"]:
+        """Those of k observations of a run with the correlation η, where all are equally noisy.
+
+        √(1 − η) w_i + b Σ w_j, over the run's, with b such that the variances are 1.
+        """
+        own = 1 - self.share[:, None, None]
+        _, of, counts = np.unique(self.run, return_inverse=True, return_counts=True)
+        k = counts[of]
+        sums = white @ (of[:, None] == of)
+        return np.sqrt(own) * white + (np.sqrt(own + k * (1 - own)) - np.sqrt(own)) / k * sums
+
+    def _blocks(self, noise_var: Float[np.ndarray, "M r k"]) -> Float[np.ndarray, "M r k k"]:
+        """The covariances of runs of k observations."""
+        share, own = self.share[:, None, None, None], np.eye(noise_var.shape[-1])
+        least = np.minimum(noise_var[..., None], noise_var[..., None, :])
+        return least * np.where(own, 1 + ROUNDED, share)  # (L3)
 
     def of_sets(self, chosen: slice | np.ndarray) -> Runs:
         """Of some of the sets."""

@@ -32,6 +32,11 @@ class Measured(NamedTuple):
     """The told trial that each is of."""
 
     @property
+    def several(self) -> bool:
+        """Whether some trials have several values: looks on the way, or replicates."""
+        return len(np.unique(self.trial)) < len(self.trial)
+
+    @property
     def exact(self) -> bool:
         """Whether all values are known without noise, and no two at one point differ."""
         if len(self.y) == 0 or np.any(self.noise_var != 0):  # NaN too
