@@ -48,6 +48,11 @@ def told(count=14, f=loss, space=SPACE, **options):
     return opt
 
 
+def saved(opt, folder):
+    opt.save(folder / "run.json")
+    return Optimizer.load(folder / "run.json")
+
+
 @pytest.fixture(scope="module")
 def searched():
     return told(24, biased, noise=0.02)
@@ -399,6 +404,53 @@ def test_saving_resumes_exactly(tmp_path):
         for one in (opt, loaded):
             one.tell(trial.id, loss(trial.params), cost=float(trial.params["epochs"]))
     assert told(10).trials == told(10).trials
+
+
+def test_noise_may_grow_once_trials_have_several_looks(tmp_path):
+    """Then it is inferred how; before that all looks are equally noisy, as they always were."""
+    opt = told(8)
+    before = opt.model().objective.posterior
+    assert before.growing is None
+    assert not opt._session.memory["value"].several
+    for epochs in (3, 27, 81):
+        opt.tell(opt.trials[2], loss({"x": 0.4, "epochs": epochs}), at={"epochs": epochs})
+    for one in (opt, saved(opt, tmp_path)):
+        one.ask()
+        after = one.model().objective.posterior
+        assert one._session.memory["value"].several
+        assert after.growing.rate.shape == (after.sets, 1)
+        X = np.array([[0.4, 0.0], [0.4, 1.0]])
+        np.testing.assert_array_equal(after.noise_at(X)[:, 1], after.noise)
+        assert np.all(after.noise_at(X)[:, 0] > after.noise)
+    loaded = saved(opt, tmp_path)
+    assert loaded._session.memory["value"].several
+    assert loaded.ask().params == opt.ask().params
+
+
+@pytest.mark.parametrize("wrong", ["yes", None])
+def test_a_memory_that_does_not_say_whether_there_are_looks(tmp_path, wrong):
+    opt = told(8)
+    document = opt._session.to_json()
+    document["value"]["several"] = wrong
+    with pytest.raises(ValueError, match="several must be"):
+        opt._session.restore(document, {"value": 8})
+
+
+def test_known_hyperparameters_may_say_how_noise_grows():
+    known = {"lengthscale": [[0.5, 1.0]], "outputscale": [1.0], "noise": [0.01], "mean": [0.5]}
+    known |= {"common": [0.5], "curve": [0.5]}
+    growing = Hyperparameters(**known, growth=[[1.0]])
+    own = [
+        told(6, hyperparameters=h).model().objective.posterior
+        for h in (growing, Hyperparameters(**known))
+    ]
+    assert own[1].growing is None
+    X = np.array([[0.4, 0.0], [0.4, 0.5], [0.4, 1.0]])
+    np.testing.assert_allclose(own[0].noise_at(X)[0], [0.81, 0.09, 0.01], rtol=1e-9)
+    with pytest.raises(ValueError, match="growth must have shape"):
+        Hyperparameters(**known, growth=[1.0])
+    with pytest.raises(ValueError, match="growth must be finite and positive"):
+        Hyperparameters(**known, growth=[[-1.0]])
 
 
 # --- costs ---------------------------------------------------------------------------------------

@@ -140,6 +140,20 @@ def test_what_is_bad_may_be_judged_at_the_target() -> None:
     np.testing.assert_allclose(found.restore(found.standardise(y)), y, atol=1e-9)
 
 
+def test_where_trials_have_several_looks_only_a_clear_case_is_not_compressed() -> None:
+    """Noisy values, and a bad corner that is not far away: alone such looks stay as they are."""
+    noise = 0.2 * np.random.default_rng(3).standard_normal(24)
+    y = np.where(X[:, 0] > 0.8, -1.0, 1.0) + 0.3 * X[:, 1] + noise
+    alone, of_trials = looks(y), looks(y)._replace(trial=np.arange(24) // 2)
+    assert of_trials.several
+    assert not alone.several
+    assert of_looks(alone, COLUMNS, TARGET).knee is None
+    assert of_looks(of_trials, COLUMNS, TARGET).knee is not None
+    far = np.sin(3 * X[:, 0]) + 8 * LEVELS
+    cheap = of_looks(looks(far)._replace(trial=np.arange(24) // 2), COLUMNS, TARGET)
+    np.testing.assert_array_equal(cheap.depth(far), 0)
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_few_looks_are_scaled_plainly(count: int) -> None:
     y = np.arange(count, dtype=float)

@@ -11,7 +11,7 @@ from optpair.gp.hyperparameters import Hyperparameters
 from optpair.gp.inference.mode import fit_mode
 from optpair.gp.kernels import Curves, Matern52
 from optpair.gp.likelihood import Likelihood, Sample
-from optpair.gp.noise import Growth
+from optpair.gp.noise import Growing, Growth, Runs
 from optpair.gp.posterior import Posterior, fit
 from optpair.gp.process import Process
 from optpair.problem.parameters import Price
@@ -135,3 +135,61 @@ def test_the_data_say_how_much_looks_share(luck: float) -> None:
     sample = Sample(np.column_stack([x, u]), standard, np.full(72, np.nan), np.repeat(range(12), 6))
     found = process.table.hyperparameters(fit_mode(sample, process)[None]).own["luck"][0]
     assert found < 0.3 if luck == 0.0 else found > 0.7
+
+
+STEPS = np.array([1, 2, 4, 9])
+FOLDS = np.column_stack([np.full(4, 0.3), np.log(STEPS) / np.log(9)])
+
+
+def test_means_of_independent_values_are_of_this_kind() -> None:
+    """κ = 1 and η = 1: the covariance of means of j and of k values is τ²/max(j, k)."""
+    tau2 = 0.45
+    noise = tau2 / 9 * Growing(GROWTH, np.ones((1, 1))).factor(FOLDS)
+    np.testing.assert_allclose(noise[0], tau2 / STEPS, rtol=1e-12)
+    covariance = Runs(np.zeros(4, dtype=int), np.ones(1)).covariance(noise)[0] + np.diag(noise[0])
+    np.testing.assert_allclose(covariance, tau2 / np.maximum(STEPS[:, None], STEPS), rtol=1e-12)
+    errors = np.sqrt(tau2) * np.random.default_rng(2).standard_normal((200_000, 9))
+    means = np.stack([errors[:, :k].mean(1) for k in STEPS], 1)
+    each = np.diag(covariance)
+    error = np.sqrt((each[:, None] * each + covariance**2) / 200_000)
+    assert np.all(np.abs(means.T @ means / 200_000 - covariance) < 4.5 * error)
+
+
+def test_earlier_means_say_nothing_beside_later_ones() -> None:
+    """Where the fidelity changes nothing but the noise, and all luck is shared."""
+    flat = [[0.5, 1e4]], [1.0], [0.05], [0.0]
+    hypers = Hyperparameters(*flat, luck=[1.0], growth=[[1.3]])
+    y, unknown, runs = np.array([0.9, 0.2, 0.5, 0.4]), np.full(4, np.nan), np.zeros(4, dtype=int)
+    every = Sample(FOLDS, y, unknown, runs)
+    both = [
+        fit(hypers, sample, kernel=Matern52(), columns=(0, 1), growth=GROWTH).predict(Q)
+        for sample in (every, every.some(slice(3, 4)))
+    ]
+    for of_all, of_last in zip(*both, strict=True):
+        np.testing.assert_allclose(of_all, of_last, rtol=1e-6, atol=1e-7)
+
+
+def test_noises_that_are_alike_are_drawn_in_closed_form() -> None:
+    """Within 4.5 standard errors of 200,000 draws, as by a factor of the covariance."""
+    runs, white = Runs(RUN, SETS.own["luck"]), np.random.default_rng(1)
+    noise = np.array([[0.5], [2.0]]) * np.ones(8)
+    drawn = runs.drawn(noise, white.standard_normal((2, 200_000, 8)))
+    for m in range(2):
+        expected = runs.covariance(noise)[m] + np.diag(noise[m])
+        error = np.sqrt((noise[m, 0] ** 2 + expected**2) / 200_000)
+        assert np.all(np.abs(drawn[m].T @ drawn[m] / 200_000 - expected) < 4.5 * error)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.5])
+def test_the_data_say_how_noise_grows(rate: float) -> None:
+    """Means of folds at 1, 3 and 9 of 9 for 24 points, or looks that are all as noisy."""
+    rng, n = np.random.default_rng(5), np.array([1, 3, 9])
+    x, steps = np.repeat(rng.uniform(size=24), 3), np.tile(n, 24)
+    y = np.sin(5 * x) + 0.1 * (9 / steps) ** (rate / 2) * rng.normal(size=72)
+    scaled = (y - y.mean()) / y.std()
+    points = np.column_stack([x, np.log(steps) / np.log(9)])
+    sample = Sample(points, scaled, np.full(72, np.nan), np.repeat(range(24), 3))
+    process = Process((0, 1), Curves(Matern52(), (1,)), runs=True, growth=GROWTH)
+    found = process.table.hyperparameters(fit_mode(sample, process)[None]).own["growth"]
+    assert found.shape == (1, 1)
+    assert found[0, 0] < 0.5 if rate == 0.0 else 1.0 < found[0, 0] < 2.0

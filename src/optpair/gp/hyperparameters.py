@@ -245,7 +245,8 @@ class Hyperparameters:
             in the kernel `mixed`; `interactions`, likewise, that of all parameters together in
             `additive`; `common` that of the curve over fidelities, and `curve` its length scale,
             where the space has a `Fidelity`; `luck` is the share of noise that looks at one trial
-            have in common, 0 where it is not given.
+            have in common, 0 where it is not given; `growth`, of shape (M, C) for C fidelities, is
+            the power by which noise grows as looks get cheaper, likewise.
 
     Raises:
         ValueError: if a shape is wrong, or a value is not finite or not positive where it must be.
