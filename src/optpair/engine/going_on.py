@@ -2,9 +2,11 @@
 
 A look at u' after one at u costs the difference cost(u') − cost(u), but at least as much as the
 cheapest look, as a program has to start. A running trial goes on while the largest gain per cost of
-its further looks is at least that of the best new query, and always while it is predicted to be the
-best of all trials, and is no repetition of a whole one. A resting trial, which can be continued, is
-compared by its gain per cost alone.
+its further looks is at least that of the best new query, and always while it may be the best of all
+trials: if what is predicted of its end, plus half a standard deviation, is at least the best of all
+predictions, and it is no repetition of a whole one. None is ended while there are no more whole
+trials than parameters. A resting trial, which can be continued, is compared by its gain per cost
+alone.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from optpair.runtime.streams import Stream
 from optpair.runtime.threads import engine_work
 from optpair.trials.data import APART, Data
 
+HOPE = 0.5  # standard deviations by which a running trial may be better than predicted
 ROUNDED = 1e-9  # of the spread: means of one point may differ by round-off
 LEVELS = 8  # looks that are compared between a trial's fidelity and the target
 FINALISTS = 32  # of these, over all trials, the number whose gains are computed in full precision
@@ -42,12 +45,13 @@ def goes_on(
 ) -> bool:
     """Whether a trial seen at `here` is worth one of the `further` looks."""
     entry = engine.acquisition
-    if data.told < engine.initial or not (isinstance(entry, Entry) and entry.looks):
+    whole, tuned = np.sum(engine.whole(data.points)), engine.cube.parameters - len(engine.targets)
+    if whole <= tuned or not (isinstance(entry, Entry) and entry.looks):
         return True
     info = Info()
     memory = fitting.update(engine, stream.child(HYPER), memory, data, info)
     model = fitting.condition(engine, memory, data, info)
-    if _is_best(engine, model, data, here):
+    if _may_be_best(engine, model, data, here):
         return True
     sampled = sampling.sample(engine, stream.child(PATHS), model, data, info, entry)
     search = stream.child(SEARCH)
@@ -57,8 +61,8 @@ def goes_on(
     return bool(np.max(values) >= best)
 
 
-def _is_best(engine: Engine, model: Model, data: Data, here: Float[np.ndarray, " D"]) -> bool:
-    """Whether a trial is predicted to be the best of all, among those that are likely feasible.
+def _may_be_best(engine: Engine, model: Model, data: Data, here: Float[np.ndarray, " D"]) -> bool:
+    """Whether a trial may well be the best of all, among those that are likely feasible.
 
     A trial where a whole one was before would only repeat it: its gain decides.
     """
@@ -67,7 +71,10 @@ def _is_best(engine: Engine, model: Model, data: Data, here: Float[np.ndarray, "
         return False
     tried = goals.best_data(engine.sought, model.wanted, model.posteriors, data)[:1]
     both = np.concatenate([own, tried])
-    worth = mean_at(model.objective.posterior, both)
+    posterior = model.objective.posterior
+    means, variance = posterior.moments(own)
+    worth = mean_at(posterior, both)
+    worth[0] += HOPE * np.sqrt(np.mean(variance) + np.var(means.mean(1)))
     if model.wanted.constraints:
         likely = Feasibility.of(model, wider=False).chance(both) > goals.LIKELY
         worth = np.where(likely, worth, -np.inf)

@@ -16,10 +16,11 @@ class JESPruner(BasePruner):
     """Ends a trial early if a new one would teach more about the optimum per step.
 
     Whether a trial continues is decided when it has reported a third, a ninth, … of the steps that
-    completed trials have. It continues while it is predicted to be the best of all at its end, or
-    while the next look at it gains at least as much per step as the best new trial. Whatever is
-    predicted, it is never ended before the first design is complete, nor while no completed trial
-    has had the same parameters: a branch inside an `if` has at least one whole trial.
+    completed trials have. It continues while it may be the best of all at its end (its prediction,
+    plus half a standard deviation, is at least the best one), or while the next look at it gains at
+    least as much per step as the best new trial. Whatever is predicted, it is never ended before
+    there are more completed trials than parameters, nor while no completed trial has had the same
+    parameters: a branch inside an `if` has at least one whole trial.
 
     The model learns from what pruned trials reported, at the steps where they did; their last value
     does not count as a final one.
