@@ -3,10 +3,11 @@
 A look at u' after one at u costs the difference cost(u') − cost(u), but at least as much as the
 cheapest look, as a program has to start. A running trial goes on while the largest gain per cost of
 its further looks is at least that of the best new query, and always while it may be the best of all
-trials: if what is predicted of its end, plus half a standard deviation, is at least the best of all
-predictions, and it is no repetition of a whole one. None is ended while there are no more whole
-trials than parameters. A resting trial, which can be continued, is compared by its gain per cost
-alone.
+trials: if what is predicted of its end is at least the best of all predictions, and it is no
+repetition of a whole one. As long as trials have cost at most half of what whole ones would have,
+half a standard deviation is added to what is predicted of it. None is ended while there are no more
+whole trials than parameters. A resting trial, which can be continued, is compared by its gain per
+cost alone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from optpair.runtime.streams import Stream
 from optpair.runtime.threads import engine_work
 from optpair.trials.data import APART, Data
 
-HOPE = 0.5  # standard deviations by which a running trial may be better than predicted
+HOPE = 0.5  # standard deviations by which a running trial may be better than predicted,
+AFFORDED = 0.5  # as long as trials have cost at most so much of what whole ones would have
 ROUNDED = 1e-9  # of the spread: means of one point may differ by round-off
 LEVELS = 8  # looks that are compared between a trial's fidelity and the target
 FINALISTS = 32  # of these, over all trials, the number whose gains are computed in full precision
@@ -72,9 +74,11 @@ def _may_be_best(engine: Engine, model: Model, data: Data, here: Float[np.ndarra
     tried = goals.best_data(engine.sought, model.wanted, model.posteriors, data)[:1]
     both = np.concatenate([own, tried])
     posterior = model.objective.posterior
-    means, variance = posterior.moments(own)
     worth = mean_at(posterior, both)
-    worth[0] += HOPE * np.sqrt(np.mean(variance) + np.var(means.mean(1)))
+    costs = np.exp(np.sum([price.log_cost(data.points)[0] for price in engine.prices], axis=0))
+    if np.mean(costs) <= AFFORDED:
+        means, variance = posterior.moments(own)
+        worth[0] += HOPE * np.sqrt(np.mean(variance) + np.var(means.mean(1)))
     if model.wanted.constraints:
         likely = Feasibility.of(model, wider=False).chance(both) > goals.LIKELY
         worth = np.where(likely, worth, -np.inf)

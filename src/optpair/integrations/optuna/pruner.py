@@ -16,9 +16,10 @@ class JESPruner(BasePruner):
     """Ends a trial early if a new one would teach more about the optimum per step.
 
     Whether a trial continues is decided when it has reported a third, a ninth, … of the steps that
-    completed trials have. It continues while it may be the best of all at its end (its prediction,
-    plus half a standard deviation, is at least the best one), or while the next look at it gains at
-    least as much per step as the best new trial. Whatever is predicted, it is never ended before
+    completed trials have. It continues while it may be the best of all at its end (its prediction
+    is at least the best one, to which it is half a standard deviation closer as long as trials have
+    had at most half of the steps of whole ones), or while the next look at it gains at least as
+    much per step as the best new trial. Whatever is predicted, it is never ended before
     there are more completed trials than parameters, nor while no completed trial has had the same
     parameters: a branch inside an `if` has at least one whole trial.
 
