@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optpair import Context, Fidelity, Float, Settings, Space
-from optpair.engine import fitting, query, step
+from optpair.engine import fitting, going_on, query, step
 from optpair.engine.engine import HYPER, SEARCH
 from optpair.engine.going_on import FINALISTS, HOPE, _may_be_best, taken_up
 from optpair.engine.model import mean_at
@@ -136,7 +136,9 @@ def test_functions_that_compare_no_fidelities_take_nothing_up(acquisition: str) 
     assert made.info.continues is None
 
 
-def test_what_may_be_the_best_goes_on_unless_it_repeats_a_whole_trial() -> None:
+def test_what_may_be_the_best_goes_on_unless_it_repeats_a_whole_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made, every = told()
     data, engine, info = every.first(5), made.engine, Info()
     memory = fitting.update(engine, made.stream(SUGGEST, 9).child(HYPER), {}, data, info)
@@ -145,9 +147,11 @@ def test_what_may_be_the_best_goes_on_unless_it_repeats_a_whole_trial() -> None:
     means = mean_at(posterior, ends)
     each, variance = posterior.moments(ends)
     hoped = means + HOPE * np.sqrt(variance.mean(0) + each.mean(1).var(0))
-    may = [_may_be_best(engine, model, data, x) for x in data.X]
-    assert may == (hoped >= means.max()).tolist()
-    assert 1 < sum(may) < len(may)
+    for most, worth in ((1.0, hoped), (0.0, means)):  # what trials may have cost for any hope
+        monkeypatch.setattr(going_on, "AFFORDED", most)
+        may = [_may_be_best(engine, model, data, x) for x in data.X]
+        assert may == (worth >= means.max()).tolist()
+    assert 1 < np.sum(hoped >= means.max()) < len(data.X)
     best = data.X[np.argmax(means)]
     seen = replace(data, X=np.concatenate([data.X[:-1], engine.at_target(best[None])]))
     assert not _may_be_best(engine, model, seen, best)  # a whole trial was at that point
