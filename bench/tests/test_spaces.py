@@ -300,6 +300,13 @@ def _said(by_task: dict[str, list[float]]) -> str:
     return f"{np.mean(means):.2f} ± {analysis.error(by_task, over):.2f}"
 
 
+def _chances(name: str) -> Any:
+    """Each answer's likeliest row: its chance of being the best, and whether it is."""
+    rows = read(Path(__file__).parents[1] / "results" / f"{name}.jsonl").values()
+    points = [row["checkpoints"] for row in rows if row["method"] == "optpair"]
+    return np.array([p for own in points for p in zip(own["chance"], own["top"], strict=True)])
+
+
 def test_what_the_pages_say_beside_their_tables() -> None:
     """Differences that no table has, from the rows."""
     docs = Path(__file__).parents[2] / "docs"
@@ -320,14 +327,9 @@ def test_what_the_pages_say_beside_their_tables() -> None:
             error = np.std(by_task[task], ddof=1) / np.sqrt(len(by_task[task]))
             cost.append(f"{np.mean(by_task[task]):.2f} ± {error:.2f}")
         assert f"{kind} ones {cost[0]} and {cost[1]}" in beliefs
-    root = Path(__file__).parents[1] / "results"
-    pairs = np.array(
-        [
-            pair
-            for row in read(root / "shelf-tuning.jsonl").values()
-            for pair in zip(row["checkpoints"]["chance"], row["checkpoints"]["top"], strict=True)
-        ]
-    )
+    chances = _chances("shelf")
+    assert f"all {len(chances)} answers add up to {np.sum(chances[:, 0]):.1f}" in shelf
+    pairs = _chances("shelf-tuning")
     for low, high, said in ((0, 0.1, "below 10 %, {}"), (0.1, 0.3, "30 %, {}"), (0.6, 1.1, "{}")):
         inside = pairs[(pairs[:, 0] >= low) & (pairs[:, 0] < high)]
         average = f"{np.mean(inside[:, 0]):.0%}".replace("%", " %")
