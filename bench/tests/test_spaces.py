@@ -325,7 +325,7 @@ def test_what_the_pages_say_beside_their_tables() -> None:
         cost = []
         for task in ("box-branin@5%", "box-hartmann3@5%"):
             error = np.std(by_task[task], ddof=1) / np.sqrt(len(by_task[task]))
-            cost.append(f"{np.mean(by_task[task]):.2f} ± {error:.2f}")
+            cost.append(f"{np.mean(by_task[task]):.2f} ± {error:.2f}".replace("-", "−"))
         assert f"{kind} ones {cost[0]} and {cost[1]}" in beliefs
     chances = _chances("shelf")
     assert f"all {len(chances)} answers add up to {np.sum(chances[:, 0]):.1f}" in shelf
