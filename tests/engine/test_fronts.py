@@ -5,19 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpair.engine.fronts import LARGEST, _apart, _spread, _volumes
+from optpair.engine.fronts import LARGEST, _neighbours, _spread, _volumes
 from optpair.engine.hypervolume import hypervolume
 from optpair.engine.worth import non_dominated
-from outcome_cases import ALL, SPACE, several, told
+from outcome_cases import ALL, FRONT, SPACE, several, told
 
 
-def test_thinned_points_are_apart_and_keep_the_ends() -> None:
-    values = np.column_stack([np.linspace(0, 1, 101), 50 - 50 * np.linspace(0, 1, 101)])
-    rows = _apart(values, 5)
-    np.testing.assert_allclose(values[rows, 0], [0, 0.25, 0.5, 0.75, 1], atol=0.011)
-    assert _apart(values[:3], 5).tolist() == [0, 1, 2]
-    assert _apart(np.ones((4, 2)), 5).tolist() == [0]  # copies are one point
-    assert _apart(values[:0], 5).tolist() == []
+def test_neighbours_on_a_front() -> None:
+    first, second = _neighbours(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [0.0, 9.0]]))
+    assert list(zip(first, second, strict=True)) == [(3, 1), (1, 2), (2, 0)]
+    angles = np.linspace(0, np.pi / 2, 9)
+    a, b = (grid.ravel() for grid in np.meshgrid(angles, angles))
+    values = np.stack([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), 50 * np.sin(a)], 1)
+    first, second = _neighbours(values)
+    assert np.all(first < second)
+    assert len(set(zip(first, second, strict=True))) == len(first)
+    assert set(first) | set(second) == set(range(81))
+    scaled = values / [1, 1, 50]
+    assert np.linalg.norm(scaled[first] - scaled[second], axis=1).max() < 0.45
+    assert len(_neighbours(values[:1])[0]) == 0
 
 
 def test_volumes_leave_out_what_is_not_there() -> None:
@@ -40,6 +46,27 @@ def test_an_interval_holds_the_mean() -> None:
     mean, (low, high) = _spread(np.arange(1000.0))
     assert mean == pytest.approx(499.5)
     assert (low, high) == pytest.approx((24.975, 974.025))
+
+
+def test_points_between_the_climbs_fill_a_front() -> None:
+    """The front y = 0.4 is of x from 0 to 0.8, with values (1 − (x − 0.8)², −x)."""
+    optimizer = told(several(FRONT, way="map", candidates=128), 10)
+    fronts = optimizer._session.answers(optimizer._history.data())._fronts
+    found = fronts._candidates(16)
+    coarse = fronts._chosen(found, 999, None, dense=False)
+    dense = fronts._chosen(found, 999, None, dense=True)
+    few = fronts._chosen(found, 16, None, dense=True)
+    assert len(dense) > 2 * len(coarse)
+    assert len(few) == 16
+
+    def volume(x: np.ndarray) -> float:
+        values = np.stack([1 - (x[:, 0] - 0.8) ** 2 - (x[:, 1] - 0.4) ** 2, -x[:, 0]], 1)
+        return hypervolume(values, np.array([0.36, -0.8]))
+
+    best = volume(np.column_stack([np.linspace(0, 0.8, 999), np.full(999, 0.4)]))
+    lost = [best - volume(x) for x in (dense, coarse, few)]
+    assert lost[0] < 0.6 * lost[1]
+    assert lost[2] < 0.06 * best
 
 
 def test_no_point_of_a_front_beats_another() -> None:

@@ -18,7 +18,7 @@ from optpair.cube.climb import PRECISE, climb
 from optpair.cube.cube import among
 from optpair.engine import candidates, goals, query, sampling
 from optpair.engine.engine import PATHS, SEARCH, Engine
-from optpair.engine.hypervolume import hypervolume
+from optpair.engine.hypervolume import hypervolume, most_of
 from optpair.engine.model import CONFIDENCE, Model
 from optpair.engine.plate import Info
 from optpair.engine.worth import (
@@ -41,6 +41,9 @@ from optpair.trials.estimate import Estimate
 
 POINTS = 16  # points of a front, at most, unless more are asked for
 CLIMBS, MOST_CLIMBS = 32, 256  # compromises to climb to: as many as points, within these limits
+HALVINGS = 2  # times that a front gets more points half-way between its points,
+PLENTY = 512  # unless it has so many,
+NEAR = 2  # and between how many neighbours, per objective but one
 BEYOND = 0.1  # how far the reference point is below the front, as a share of its extent
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -96,7 +99,8 @@ class Fronts:
         points: int = POINTS,
     ) -> Front:
         """The predicted front of `points` points; with `tried`, made of told points only."""
-        x = self._chosen(self._legal if tried else self._candidates(points), points)
+        found = self._legal if tried else self._candidates(points)
+        x = self._chosen(found, points, reference, dense=not tried)
         outcomes = tuple(outcome.estimate(x) for outcome in self.model.outcomes)
         observed = self.observed()
         if reference is None:
@@ -198,20 +202,53 @@ class Fronts:
         told = self.data.X[engine.sought.matches(self.data.X)]
         return np.concatenate([told, points[best], up.x])
 
-    def _chosen(self, X: Float[np.ndarray, "N D"], most: int) -> Float[np.ndarray, "R D"]:
-        """The front among some points, thinned; only one point if none is surely feasible."""
-        means = np.stack([self.model.outcomes[c].moments(X)[0].mean(0) for c in self.columns], 1)
+    def _chosen(
+        self,
+        X: Float[np.ndarray, "N D"],
+        most: int,
+        reference: Float[np.ndarray, " K"] | None,
+        *,
+        dense: bool,
+    ) -> Float[np.ndarray, "R D"]:
+        """The points among some, and with `dense` between them, that make the best front.
+
+        Only one point if none is surely feasible.
+        """
         chance = self._chance(X)
-        if chance is not None:
-            sure = chance >= SURE
-            if not sure.any():
-                met = np.array([among(x, self._met) for x in X])
-                beyond = hopeless(self.model, X, chance)
-                return X[[int(np.argmax(rank(chance, chance, met, beyond)))]]
-            X, means = X[sure], means[sure]
-        front = non_dominated(means)
-        X, means = X[front], means[front]
-        return X[_apart(means, most)]
+        if chance is not None and not (chance >= SURE).any():
+            met = np.array([among(x, self._met) for x in X])
+            beyond = hopeless(self.model, X, chance)
+            return X[[int(np.argmax(rank(chance, chance, met, beyond)))]]
+        X, values = self._leading(X, chance)
+        for _ in range(HALVINGS if dense else 0):
+            if 1 < len(X) < PLENTY:
+                X, values = self._halved(X, values)
+        columns = [self.model.outcomes[c].restore(values[:, k]) for k, c in enumerate(self.columns)]
+        means = np.stack(columns, 1)
+        if reference is None or not np.all(means > reference, axis=1).any():
+            reference = means.min(0) - BEYOND * np.ptp(means / 2, axis=0) * 2
+        return X[most_of(means, reference, most)]
+
+    def _leading(
+        self, X: Float[np.ndarray, "N D"], chance: Float[np.ndarray, " N"] | None
+    ) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, "R K"]]:
+        """The front of averaged means among the points that are surely feasible."""
+        X = X if chance is None else X[chance >= SURE]
+        means = [self.model.outcomes[c].moments(X)[0].mean(0) for c in self.columns]
+        values = np.stack(means, 1)
+        front = non_dominated(values)
+        return X[front], values[front]
+
+    def _halved(
+        self, X: Float[np.ndarray, "R D"], values: Float[np.ndarray, "R K"]
+    ) -> tuple[Float[np.ndarray, "r D"], Float[np.ndarray, "r K"]]:
+        """A front together with the points half-way between its neighbours."""
+        first, second = _neighbours(values)
+        between = self.engine.sought.made_legal((X[first] + X[second]) / 2)
+        more = self._leading(between, self._chance(between))
+        X, values = np.concatenate([X, more[0]]), np.concatenate([values, more[1]])
+        front = non_dominated(values)
+        return X[front], values[front]
 
     def _chance(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"] | None:
         if not self.model.wanted.constraints:
@@ -253,22 +290,22 @@ def _weights(stream: Stream, count: int, climbs: int) -> Float[np.ndarray, "W K"
     return stream.draw().dirichlet(np.ones(count), climbs)
 
 
-def _apart(values: Float[np.ndarray, "R K"], most: int) -> Int[np.ndarray, " r"]:
-    """So many rows, far from each other: the best of each column, then those farthest from them.
-
-    They are ordered by the first column.
-    """
-    if len(values) == 0:
-        return np.zeros(0, dtype=int)
+def _neighbours(
+    values: Float[np.ndarray, "R K"],
+) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+    """Pairs of rows that are next to each other on a front."""
+    if values.shape[1] == 2:
+        order = np.argsort(values[:, 0], kind="stable")
+        return order[:-1], order[1:]
     size = np.ptp(values, axis=0)
-    scaled = (values - values.min(0)) / np.where(size > 0, size, 1.0)
-    chosen = list(dict.fromkeys(np.argmax(scaled, axis=0).tolist()))[:most]
-    near = np.min([np.sum((scaled - scaled[row]) ** 2, 1) for row in chosen], axis=0)
-    while len(chosen) < min(most, len(values)) and near.max() > 0:
-        chosen.append(int(np.argmax(near)))
-        near = np.minimum(near, np.sum((scaled - scaled[chosen[-1]]) ** 2, 1))
-    rows = np.array(chosen)
-    return rows[np.argsort(values[rows, 0], kind="stable")]
+    scaled = values / np.where(size > 0, size, 1.0)
+    away = np.sum((scaled[:, None] - scaled) ** 2, -1)
+    np.fill_diagonal(away, np.inf)
+    count = min(NEAR * (values.shape[1] - 1), len(values) - 1)
+    near = np.argsort(away, axis=1, kind="stable")[:, :count]
+    pairs = np.stack([np.repeat(np.arange(len(values)), count), near.reshape(-1)])
+    pairs = np.unique(np.sort(pairs, axis=0), axis=1)
+    return pairs[0], pairs[1]
 
 
 def _volumes(

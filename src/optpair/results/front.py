@@ -56,7 +56,8 @@ class FrontPoint:
 class Front:
     """The best predicted compromises: no point is predicted to beat one in every objective.
 
-    `points` are sorted by the first objective, at most 16 unless more are asked for. `observed` are
+    `points` are sorted by the first objective, at most 16 unless more are asked for: those that
+    have the largest hypervolume together, the best of each objective among them. `observed` are
     the told trials that no other trial beats by its values; with noise, some are only lucky.
     `hypervolume` measures the whole front: the volume, in the product of the objectives' units,
     between its points and `reference`, with its 95 % interval. To compare fronts over time, give
