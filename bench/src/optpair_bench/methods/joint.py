@@ -2,8 +2,9 @@
 
 A method asks for a point of the unit cube, is told all its outcomes, and answers with points: one
 where there is one objective, and a front where there are several. Ours answers with what it
-predicts, as does BoTorch on several objectives: the front of its posterior means. Optuna's users
-get the best observed trials, BoTorch's under constraints the best observed feasible one, as in its
+predicts, as does BoTorch on several objectives: the front of its posterior means, of which points
+are chosen as ours are, by their hypervolume above the task's reference point. Optuna's users get
+the best observed trials, BoTorch's under constraints the best observed feasible one, as in its
 tutorials; where no trial is feasible, that of the least sum of violations.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from optpair.acquisition import CONTROLS
+from optpair.engine.hypervolume import most_of
 from optpair.engine.worth import non_dominated
 from optpair.optimizer import Optimizer
 from optpair.problem.defaults import ACQUISITION
@@ -77,6 +79,7 @@ class Search:
             settings=chosen.settings,
         )
         self._several = task.function.objectives > 1
+        self._reference = dict(zip(self.names, task.function.reference, strict=False))
         self._trial: Any = None
 
     def ask(self) -> Point:
@@ -92,7 +95,7 @@ class Search:
         """The best predicted point, or the predicted front."""
         if not self._several:
             return self.optimizer.space.encode(self.optimizer.recommend().params)[None]
-        front = self.optimizer.recommend(points=FRONT)
+        front = self.optimizer.recommend(reference=self._reference, points=FRONT)
         return np.array([self.optimizer.space.encode(point.params) for point in front.points])
 
 
@@ -266,8 +269,7 @@ class _Botorch(_Told):
                 near = X[rng.integers(len(X), size=SCREENED // 2)]
                 step = 0.1 * 0.5**round_ * rng.standard_normal(near.shape)
                 X = np.concatenate([X, np.clip(near + step, 0.0, 1.0)])
-        order = np.argsort(means[:, 0])
-        return X[order[np.unique(np.linspace(0, len(X) - 1, FRONT).round().astype(int))]]
+        return X[most_of(means, np.array(self.task.function.reference), FRONT)]
 
 
 def _exceeded(values: Any, column: int) -> Any:
@@ -314,7 +316,8 @@ class BotorchJES(_Botorch):
     """qLowerBoundMultiObjectiveJointEntropySearch, as in its tutorial: 10 sets of 10 points.
 
     Where it fails, as a path's front has fewer points or an optimum of a path makes its numbers
-    break down, others are drawn, at last of fewer points.
+    break down, others are drawn, at last of fewer points. A candidate whose value is not a number
+    counts as the worst.
     """
 
     def _next(self, model: Any) -> Point:
@@ -350,7 +353,17 @@ class BotorchJES(_Botorch):
         acquisition = qLowerBoundMultiObjectiveJointEntropySearch(
             model, sets, fronts, cells, estimation_type="LB"
         )
+        acquisition.forward = partial(_finite, acquisition.forward)
         return self._best(acquisition, raw=512, starts=4)
+
+
+def _finite(function: Callable[[Any], Any], X: Any) -> Any:
+    """Values, the least of them where one is not a number."""
+    import torch
+
+    values = function(X)
+    wrong = torch.isnan(values)
+    return values if wrong.all() else values.masked_fill(wrong, values[~wrong].min().item())
 
 
 PEERS: Mapping[str, Callable[[JointTask], JointMethod]] = MappingProxyType(
