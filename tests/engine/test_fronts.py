@@ -53,11 +53,12 @@ def test_points_between_the_climbs_fill_a_front() -> None:
     optimizer = told(several(FRONT, way="map", candidates=128), 10)
     fronts = optimizer._session.answers(optimizer._history.data())._fronts
     found = fronts._candidates(16)
-    coarse = fronts._chosen(found, 999, None, dense=False)
-    dense = fronts._chosen(found, 999, None, dense=True)
-    few = fronts._chosen(found, 16, None, dense=True)
+    coarse = fronts._chosen(found, 999, dense=False)
+    dense = fronts._chosen(found, 999, dense=True)
+    few = fronts._chosen(found, 16, dense=True)
     assert len(dense) > 2 * len(coarse)
     assert len(few) == 16
+    np.testing.assert_array_equal(fronts.front(np.array([0.9, -1.0]), points=16).x, few)
 
     def volume(x: np.ndarray) -> float:
         values = np.stack([1 - (x[:, 0] - 0.8) ** 2 - (x[:, 1] - 0.4) ** 2, -x[:, 0]], 1)

@@ -100,7 +100,7 @@ class Fronts:
     ) -> Front:
         """The predicted front of `points` points; with `tried`, made of told points only."""
         found = self._legal if tried else self._candidates(points)
-        x = self._chosen(found, points, reference, dense=not tried)
+        x = self._chosen(found, points, dense=not tried)
         outcomes = tuple(outcome.estimate(x) for outcome in self.model.outcomes)
         observed = self.observed()
         if reference is None:
@@ -203,16 +203,12 @@ class Fronts:
         return np.concatenate([told, points[best], up.x])
 
     def _chosen(
-        self,
-        X: Float[np.ndarray, "N D"],
-        most: int,
-        reference: Float[np.ndarray, " K"] | None,
-        *,
-        dense: bool,
+        self, X: Float[np.ndarray, "N D"], most: int, *, dense: bool
     ) -> Float[np.ndarray, "R D"]:
         """The points among some, and with `dense` between them, that make the best front.
 
-        Only one point if none is surely feasible.
+        They do not depend on the reference point that is given for the hypervolume. Only one point
+        if none is surely feasible.
         """
         chance = self._chance(X)
         if chance is not None and not (chance >= SURE).any():
@@ -225,9 +221,8 @@ class Fronts:
                 X, values = self._halved(X, values)
         columns = [self.model.outcomes[c].restore(values[:, k]) for k, c in enumerate(self.columns)]
         means = np.stack(columns, 1)
-        if reference is None or not np.all(means > reference, axis=1).any():
-            reference = means.min(0) - BEYOND * np.ptp(means / 2, axis=0) * 2
-        return X[most_of(means, reference, most)]
+        below = means.min(0) - BEYOND * np.ptp(means / 2, axis=0) * 2
+        return X[most_of(means, below, most)]
 
     def _leading(
         self, X: Float[np.ndarray, "N D"], chance: Float[np.ndarray, " N"] | None

@@ -3,9 +3,9 @@
 A method asks for a point of the unit cube, is told all its outcomes, and answers with points: one
 where there is one objective, and a front where there are several. Ours answers with what it
 predicts, as does BoTorch on several objectives: the front of its posterior means, of which points
-are chosen as ours are, by their hypervolume above the task's reference point. Optuna's users get
-the best observed trials, BoTorch's under constraints the best observed feasible one, as in its
-tutorials; where no trial is feasible, that of the least sum of violations.
+are chosen as ours are, but above the task's reference point, which only BoTorch is told. Optuna's
+users get the best observed trials, BoTorch's under constraints the best observed feasible one, as
+in its tutorials; where no trial is feasible, that of the least sum of violations.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ class Search:
             settings=chosen.settings,
         )
         self._several = task.function.objectives > 1
-        self._reference = dict(zip(self.names, task.function.reference, strict=False))
         self._trial: Any = None
 
     def ask(self) -> Point:
@@ -95,7 +94,7 @@ class Search:
         """The best predicted point, or the predicted front."""
         if not self._several:
             return self.optimizer.space.encode(self.optimizer.recommend().params)[None]
-        front = self.optimizer.recommend(reference=self._reference, points=FRONT)
+        front = self.optimizer.recommend(points=FRONT)
         return np.array([self.optimizer.space.encode(point.params) for point in front.points])
 
 
