@@ -15,7 +15,7 @@ from optpair.engine import fitting, optimum, query, sampling
 from optpair.engine.design import design_point
 from optpair.engine.engine import COIN, FOCUS, HYPER, PATHS, SEARCH, Engine
 from optpair.engine.focus import focused
-from optpair.engine.model import Memory
+from optpair.engine.model import Memory, Model
 from optpair.engine.plate import REPEATED, SAME_OPTIMUM, Info, Shared
 from optpair.engine.repeats import unrepeated
 from optpair.runtime.shapes import Float
@@ -78,17 +78,22 @@ def _suggested(
             info.kind = "exploit"
             return x, memory
     info.kind = "acquire"
+    return _acquired(engine, engine.acquisition, stream, model, data, shared), memory
+
+
+def _acquired(
+    engine: Engine, entry: Entry, stream: Stream, model: Model, data: Data, shared: Shared
+) -> Float[np.ndarray, " D"]:
+    """Where the acquisition function is largest, in the part of the space that is looked at."""
+    info = shared.info
     if shared.engine is None:
         shared.engine = focused(engine, stream.child(FOCUS), model, data)
     engine = shared.engine
-    sampled = sampling.shared_by_plate(
-        engine, stream.child(PATHS), data, shared, engine.acquisition
-    )
+    sampled = sampling.shared_by_plate(engine, stream.child(PATHS), data, shared, entry)
+    search = stream.child(SEARCH)
     with info.stage("maximise"):
-        x, info.value = query.choose(
-            engine, stream.child(SEARCH), sampled, model, data, engine.acquisition, shared
-        )
-    return x, memory
+        x, info.value = query.choose(engine, search, sampled, model, data, entry, shared)
+    return x
 
 
 def _to_repeat(engine: Engine, data: Data) -> Float[np.ndarray, " D"] | None:
