@@ -102,6 +102,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "sampling",
         "optimum",
         "query",
+        "focus",
         "design",
         "step",
         "going_on",

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from optpair import Categorical, Constraint, Fidelity, Float, Int, Objective, Settings
+from optpair.cube.region import Region
 from optpair.engine import fitting
-from optpair.engine.engine import FOCUS, Engine
-from optpair.engine.focus import SIDES, focused
+from optpair.engine.engine import FOCUS
+from optpair.engine.focus import SIDES, part
 from optpair.engine.model import Memory, Model
 from optpair.engine.plate import Info, Shared
 from optpair.engine.session import DESIGN, SUGGEST, Session
@@ -48,27 +49,26 @@ def model_of(made: Session, data: Data) -> tuple[Memory, Model]:
     return memory, fitting.condition(made.engine, memory, data, Info())
 
 
-def engines(made: Session, data: Data) -> list[Engine]:
-    """What the queries of many streams are chosen with."""
+def parts(made: Session, data: Data) -> list[Region]:
+    """Where the queries of many streams are looked for."""
     _, model = model_of(made, data)
-    return [focused(made.engine, Stream.of(seed), model, data) for seed in range(STREAMS)]
+    return [part(made.engine, Stream.of(seed), model, data) for seed in range(STREAMS)]
 
 
 def test_boxes_have_several_sides_and_the_best_trial() -> None:
     made, data = session()
-    found = engines(made, data)
+    found = parts(made, data)
     best = data.X[np.argmax(data.Y[:, 0])]
     assert best.min() < SIDES[-2] / 2  # so near a face that larger boxes are not centred there
-    sides = np.array([engine.sought.high - engine.sought.low for engine in found])
+    sides = np.array([region.high - region.low for region in found])
     np.testing.assert_allclose(sides, sides[:, :1].repeat(6, 1), atol=1e-12)
     for side in SIDES:
         share = np.mean(np.abs(sides[:, 0] - side) < 1e-9)
         assert share == pytest.approx(1 / len(SIDES), abs=4 * 0.022)
-    for engine in found:
-        region = engine.sought
+    for region in found:
         assert np.all((region.low >= 0) & (region.high <= 1))
         assert region.legal(best[None]).all()
-        assert region.narrowed == (engine is not made.engine)
+        assert region.narrowed == (region is not made.engine.anywhere)
         middle = (region.low + region.high) / 2
         inner = (region.low > 0) & (region.high < 1)
         np.testing.assert_allclose(middle[inner], best[inner], atol=1e-12)
@@ -76,11 +76,11 @@ def test_boxes_have_several_sides_and_the_best_trial() -> None:
 
 def test_levels_and_categories_are_not_confined() -> None:
     space = Space({**LINES, "n": Int(1, 9), "c": Categorical(["a", "b", "c"])})
-    found = next(engine for engine in engines(*session(space)) if engine.sought.narrowed)
+    found = next(region for region in parts(*session(space)) if region.narrowed)
     free = np.flatnonzero(~found.cube.continuous)
     assert len(free) == 4
-    np.testing.assert_array_equal(found.sought.low[free], 0.0)
-    np.testing.assert_array_equal(found.sought.high[free], 1.0)
+    np.testing.assert_array_equal(found.low[free], 0.0)
+    np.testing.assert_array_equal(found.high[free], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_there_are_no_boxes(space: Space, outcomes: Any, options: Any) -> None:
     made, data = session(space, outcomes, **options)
     nobody: Any = None  # needs a model to see it
     for seed in range(20):
-        assert focused(made.engine, Stream.of(seed), nobody, data) is made.engine
+        assert part(made.engine, Stream.of(seed), nobody, data) is made.engine.anywhere
 
 
 def test_a_constraint_has_boxes() -> None:
     outcomes = {**SINGLE, "limit": Constraint(low=-9.0, noise=0)}
-    assert any(engine.sought.narrowed for engine in engines(*session(outcomes=outcomes)))
+    assert any(region.narrowed for region in parts(*session(outcomes=outcomes)))
 
 
 def test_queries_and_plates_are_in_their_boxes() -> None:
@@ -127,9 +127,9 @@ def test_queries_and_plates_are_in_their_boxes() -> None:
             made.engine, stream, memory, data, number, made.stream(DESIGN, 0), shared
         )
         assert info.kind == "acquire"
-        assert shared.engine is not None
-        region = focused(made.engine, stream.child(FOCUS), model, data).sought
-        np.testing.assert_array_equal(shared.engine.sought.low, region.low)
+        region = part(made.engine, stream.child(FOCUS), model, data)
+        assert shared.region is not None
+        np.testing.assert_array_equal(shared.region.low, region.low)
         assert region.legal(x[None]).all()
         assert (info.gaps is None) == region.narrowed
         if region.narrowed and len(kinds) < 2:

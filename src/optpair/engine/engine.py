@@ -108,6 +108,10 @@ class Engine:
         """Where data may have been asked for: at any fidelity."""
         return Region.whole(self.cube) if self.legal is None else self.legal
 
+    def within(self, region: Region) -> Engine:
+        """The engine that looks nowhere else."""
+        return self if region is self.anywhere else replace(self, legal=region)
+
     @cached_property
     def sought(self) -> Region:
         """Where optima and answers may be: at the target fidelities."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from optpair.cube.region import Region
 from optpair.engine import goals
 from optpair.engine.engine import Engine
 from optpair.engine.model import Model
@@ -26,24 +27,23 @@ from optpair.trials.data import Data
 SIDES = (1.0, 0.4, 0.2, 0.1)  # of boxes; 1 is the whole space
 
 
-def focused(engine: Engine, stream: Stream, model: Model, data: Data) -> Engine:
-    """The engine of one query or plate: of a box around the best trial, or of the whole space.
+def part(engine: Engine, stream: Stream, model: Model, data: Data) -> Region:
+    """Where one query or plate is looked for: in a box around the best trial, or anywhere.
 
     Only continuous parameters are confined to it. Several objectives have no best trial, and limits
     on the inputs, conditions and fidelities have regions of their own: there are no boxes then.
     """
     region = engine.anywhere
     if not (engine.focuses and data.exact and region.is_box):
-        return engine
+        return region
     side = SIDES[stream.draw().integers(len(SIDES))]
     if side == 1.0:
-        return engine
+        return region
     centre = goals.best_data(engine.sought, model.wanted, model.posteriors, data)[0]
     confined = engine.cube.continuous & region.open
     low = np.clip(centre - side / 2, 0.0, 1.0 - side)
-    box = replace(
+    return replace(
         region,
         low=np.where(confined, low, region.low),
         high=np.where(confined, low + side, region.high),
     )
-    return replace(engine, legal=box)

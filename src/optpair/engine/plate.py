@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from optpair.cube.cube import among
-from optpair.engine.engine import Engine
+from optpair.cube.region import Region
 from optpair.engine.model import Model
 from optpair.gp.inference import Mixing
 from optpair.gp.paths import Paths
@@ -65,7 +65,7 @@ class Shared:
 
     data: Data | None = None  # the data that the last of them has seen
     model: Model | None = None
-    engine: Engine | None = None  # of the part of the space in which the plate is chosen
+    region: Region | None = None  # the part of the space in which the plate is chosen
     sampled: Sampled | None = None
     pending: int = 0  # points whose fantasies are in the posteriors
     points: list[Float[np.ndarray, " D"]] = field(default_factory=list)  # the plate so far

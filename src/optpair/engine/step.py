@@ -11,10 +11,9 @@ import numpy as np
 
 from optpair.acquisition.registry import Entry
 from optpair.cube.cube import among
-from optpair.engine import fitting, optimum, query, sampling
+from optpair.engine import fitting, focus, optimum, query, sampling
 from optpair.engine.design import design_point
 from optpair.engine.engine import COIN, FOCUS, HYPER, PATHS, SEARCH, Engine
-from optpair.engine.focus import focused
 from optpair.engine.model import Memory, Model
 from optpair.engine.plate import REPEATED, SAME_OPTIMUM, Info, Shared
 from optpair.engine.repeats import unrepeated
@@ -86,9 +85,9 @@ def _acquired(
 ) -> Float[np.ndarray, " D"]:
     """Where the acquisition function is largest, in the part of the space that is looked at."""
     info = shared.info
-    if shared.engine is None:
-        shared.engine = focused(engine, stream.child(FOCUS), model, data)
-    engine = shared.engine
+    if shared.region is None:
+        shared.region = focus.part(engine, stream.child(FOCUS), model, data)
+    engine = engine.within(shared.region)
     sampled = sampling.shared_by_plate(engine, stream.child(PATHS), data, shared, entry)
     search = stream.child(SEARCH)
     with info.stage("maximise"):
