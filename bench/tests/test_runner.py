@@ -192,6 +192,8 @@ def test_the_default_method_has_the_default_settings() -> None:
     model, found = setting("gp", "gp2", "optpair")
     assert model == "marginal"
     assert found == Settings(initial=3)
+    _, paper = setting("gp", "gp2", "jes")
+    assert not (paper.repeat or paper.focus)
 
 
 @pytest.mark.parametrize("experiment", list(experiments.EXPERIMENTS))

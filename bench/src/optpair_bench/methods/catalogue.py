@@ -118,14 +118,14 @@ def setup(
     """The method of that name at an experiment's settings, or at the library's own.
 
     It is given D + 1 points to begin with unless it has a start of its own. The paper's methods
-    repeat no trial.
+    repeat no trial, and look everywhere.
     """
     name, changed = parse(text)
     if name == OURS or name in DOORS:
         model, settings = "marginal", {}
     own: dict[str, Any] = {} if own_start else {"initial": task.dimensions + 1}
     if name != OURS and not own_start:
-        own["repeat"] = False
+        own |= {"repeat": False, "focus": False}
     return Setup(name, model, Settings(**{**settings, **changed, **own}))
 
 
