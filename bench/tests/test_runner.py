@@ -193,7 +193,7 @@ def test_the_default_method_has_the_default_settings() -> None:
     assert model == "marginal"
     assert found == Settings(initial=3)
     _, paper = setting("gp", "gp2", "jes")
-    assert not (paper.repeat or paper.focus)
+    assert (paper.repeat, paper.focus) == (False, False)
 
 
 @pytest.mark.parametrize("experiment", list(experiments.EXPERIMENTS))
