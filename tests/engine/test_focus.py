@@ -96,13 +96,14 @@ def test_levels_and_categories_are_not_confined() -> None:
             {},
         ),
         (Space({**LINES, "u": Fidelity(1, 9)}), SINGLE, {}),
+        (Space({f"n{i}": Int(1, 9) for i in range(6)}), SINGLE, {}),
         (
             Space(LINES),
             SINGLE,
             {"hyperparameters": Hyperparameters([[0.4] * 6], [1.0], [1e-6], [0.0])},
         ),
     ],
-    ids=["noise", "front", "setting", "limits", "conditions", "fidelity", "known"],
+    ids=["noise", "front", "setting", "limits", "conditions", "fidelity", "levels", "known"],
 )
 def test_there_are_no_boxes(space: Space, outcomes: Any, options: Any) -> None:
     made, data = session(space, outcomes, **options)

@@ -37,10 +37,10 @@ def part(engine: Engine, stream: Stream, model: Model, data: Data) -> Region:
     if not (engine.focuses and data.exact and region.is_box):
         return region
     side = SIDES[stream.draw().integers(len(SIDES))]
-    if side == 1.0:
+    confined = engine.cube.continuous & region.open
+    if side == 1.0 or not confined.any():
         return region
     centre = goals.best_data(engine.sought, model.wanted, model.posteriors, data)[0]
-    confined = engine.cube.continuous & region.open
     low = np.clip(centre - side / 2, 0.0, 1.0 - side)
     return replace(
         region,
